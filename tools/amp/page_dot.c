@@ -106,6 +106,15 @@ static bool read_line(page_picture *p, const char *line) {
     return true;
 }
 
+/* dot tells five digits, which in a high picture are some pixels: lines begin and end at their boxes. */
+static void snap(const page_picture *p, page_edge *e) {
+    const page_node *a = &p->nodes[e->from], *b = &p->nodes[e->to];
+    double *last = e->points + 2 * (e->point_count - 1);
+    if (a->y >= b->y) return;
+    e->points[1] = a->y + a->height / 2;
+    last[1] = b->y - b->height / 2;
+}
+
 static void forget(page_picture *p) {
     for (int i = 0; i < p->edge_count; i++) {
         free(p->edges[i].points);
@@ -121,6 +130,7 @@ static bool read_places(page_picture *p, FILE *in) {
     while (good && getline(&line, &room, in) > 0) good = read_line(p, line);
     free(line);
     for (int i = 0; good && i < p->edge_count; i++) good = p->edges[i].points != NULL;
+    for (int i = 0; good && i < p->edge_count; i++) snap(p, &p->edges[i]);
     if (!good) forget(p);
     return good && p->height > 0;
 }

@@ -17,7 +17,7 @@ static int count_of(const json_t *record, const char *key) {
 enum { MOST_PLACES = 12 };
 
 static void write_places(FILE *out, const page_step *step) {
-    fputs("<h4>From the model’s nodes</h4>\n<ul>", out);
+    fputs("<h4>From the model’s nodes</h4>\n<ul class=\"from\">", out);
     for (int i = 0; i < step->place_count && i < MOST_PLACES; i++) {
         fputs("<li><code>", out);
         page_text(out, step->places[i]);
@@ -133,17 +133,21 @@ static const char *reason_of(const char *policy) {
 }
 
 /* Arguments that come in another floating type than the step computes in. */
-static void write_cast_list(FILE *out, const page_step *step) {
+static bool write_cast_list(FILE *out, const page_step *step) {
     const amp_dtype runs_in = page_runs_in(step);
+    bool any = false;
     for (int i = 0; i < step->operand_count; i++) {
         const page_operand *o = &step->operands[i];
         if (o->dtype == AMP_DTYPE_NONE || o->dtype == runs_in) continue;
         if (!amp_dtype_is_floating(o->dtype) || !amp_dtype_is_floating(runs_in)) continue;
-        fputs("<li><code>", out);
+        fputs(any ? "<li><code>" : "<ul><li><code>", out);
+        any = true;
         page_text(out, o->argument);
         fprintf(out, "</code>: %s → %s%s</li>", amp_dtype_name(o->dtype), amp_dtype_name(runs_in),
                 o->is_constant ? ", a constant" : "");
     }
+    if (any) fputs("</ul>\n", out);
+    return any;
 }
 
 static void write_casts(FILE *out, const page_step *step) {
@@ -154,13 +158,11 @@ static void write_casts(FILE *out, const page_step *step) {
         {"casts_cached", "was converted or packed before and is kept", "were converted or packed before and are kept"},
         {"casts_fused", "is converted by the kernel as it reads it", "are converted by the kernel as it reads them"},
     };
-    const char *before = "Of these ";
     bool any = false;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) any = any || count_of(step->record, ways[i].key) > 0;
     if (!any) return;
-    fputs("<ul>", out);
-    write_cast_list(out, step);
-    fputs("</ul>\n<p>", out);
+    const char *before = write_cast_list(out, step) ? "Of these " : "Of the arguments ";
+    fputs("<p>", out);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const int count = count_of(step->record, ways[i].key);
         if (count > 0) fprintf(out, "%s%d %s", before, count, count == 1 ? ways[i].one : ways[i].several);
@@ -245,6 +247,8 @@ static const page_step *pair_of(const page *p, int number) {
     return its >= 0 ? &p->steps[RUN_F32].items[its] : NULL;
 }
 
+static const double some_operations = 1e5; /* fewer say nothing */
+
 static void write_times(FILE *out, const page *p, int number) {
     const page_steps *steps = &p->steps[p->shown];
     const page_step *step = &steps->items[number], *pair = pair_of(p, number);
@@ -255,7 +259,7 @@ static void write_times(FILE *out, const page *p, int number) {
     if (pair) fprintf(out, "; %.3f %s in f32", unit.per_ms * pair->ms, unit.name);
     if (pair && step->ms > 0) fprintf(out, ": %.2f×", pair->ms / step->ms);
     fputs("</p>\n", out);
-    if (operations > 0 && step->ms > 0)
+    if (operations >= some_operations && step->ms > 0)
         fprintf(out, "<p class=\"soft\">%.1f million operations, %.0f GFLOP/s</p>\n", operations / 1e6,
                 operations / step->ms / 1e6);
 }

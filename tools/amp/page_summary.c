@@ -12,11 +12,13 @@ static const char *const names[RUN_KINDS] = {"f32", "bf16"};
 static void write_time_card(FILE *out, const page *p, run_kind kind) {
     const run_times *t = &p->report->results->times[kind];
     if (!page_has(p, kind)) return;
-    const double median = run_quantile(t, 0.5);
-    fprintf(out, "<div class=\"card\"><b class=\"t-%s\">%.*f ms</b><span>a run in %s, the median of %d</span>",
-            names[kind], median < 10 ? 3 : 1, median, names[kind], t->count);
-    fprintf(out, "<span>80 %% between %.*f and %.*f</span></div>\n", median < 10 ? 3 : 1, run_quantile(t, 0.1),
-            median < 10 ? 3 : 1, run_quantile(t, 0.9));
+    const bool is_short = run_quantile(t, 0.5) < 1;
+    const double scale = is_short ? 1e3 : 1, median = scale * run_quantile(t, 0.5);
+    const int digits = median < 10 ? 2 : 1;
+    fprintf(out, "<div class=\"card\"><b class=\"t-%s\">%.*f %s</b><span>in %s, the median of %d</span>", names[kind],
+            digits, median, is_short ? "µs" : "ms", names[kind], t->count);
+    fprintf(out, "<span>80 %% between %.*f and %.*f</span></div>\n", digits, scale * run_quantile(t, 0.1), digits,
+            scale * run_quantile(t, 0.9));
 }
 
 /* The cosine that is the least of all outputs'. */
@@ -68,11 +70,11 @@ static void write_share_card(FILE *out, const page *p) {
     const page_steps *steps = &p->steps[RUN_BF16];
     if (!page_has(p, RUN_BF16) || steps->count == 0) return;
     const shares s = find_shares(steps);
-    fprintf(out, "<div class=\"card\"><b>%.0f %%</b><span>of the time in bf16: %d of %d steps</span><span>",
+    fprintf(out, "<div class=\"card\"><b>%.0f %% bf16</b><span>of the time, %d of %d steps</span>",
             steps->ms > 0 ? 100 * s.ms / steps->ms : 0, s.steps, steps->count);
     if (s.all_operations > 0)
-        fprintf(out, "%.1f %% of the products’ arithmetic; ", 100 * s.operations / s.all_operations);
-    fprintf(out, "%d separate cast%s a run</span></div>\n", s.casts, s.casts == 1 ? "" : "s");
+        fprintf(out, "<span>%.1f %% of the products’ work</span>", 100 * s.operations / s.all_operations);
+    fprintf(out, "<span>%d separate cast%s a run</span></div>\n", s.casts, s.casts == 1 ? "" : "s");
 }
 
 static void write_cards(FILE *out, const page *p) {
@@ -89,11 +91,10 @@ static void write_cards(FILE *out, const page *p) {
         fprintf(out, "<span>%d calls before the passes</span>", steps->passes[0].before);
     fputs("</div>\n", out);
     if (t->load > 0)
-        fprintf(
-            out,
-            "<div class=\"card\"><b>%.*f ms</b><span>to load; the first run %.*f ms</span><span>peak of memory %.0f "
-            "MB</span></div>\n",
-            t->load < 10 ? 2 : 0, t->load, t->first < 10 ? 2 : 0, t->first, t->peak_bytes / 1e6);
+        fprintf(out,
+                "<div class=\"card\"><b>%.*f ms</b><span>to load; %.*f the first run</span><span>peak of memory %.0f "
+                "MB</span></div>\n",
+                t->load < 10 ? 2 : 0, t->load, t->first < 10 ? 2 : 0, t->first, t->peak_bytes / 1e6);
     fputs("</div>\n", out);
 }
 
