@@ -42,6 +42,9 @@ add_test(NAME example.own_op COMMAND own_op)
 set_tests_properties(example.own_op PROPERTIES LABELS fast
     PASS_REGULAR_EXPRESSION "f32, for swiglu: policy fp32.*swiglu gives f32, project bf16")
 
+add_test(NAME example.watch_errors COMMAND watch_errors)
+set_tests_properties(example.watch_errors PROPERTIES LABELS fast PASS_REGULAR_EXPRESSION "with 'encoder' in f32 by")
+
 # The demo, as its user sees it.
 add_test(NAME example.sentence_embedding COMMAND python3 tests/examples/check_sentence_embedding.py $<TARGET_FILE:sentence_embedding>
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -10,10 +10,20 @@ import os
 import re
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 
-from test_run import AMP, FLOAT, INT64, model, node, npy, table, value
+from onnx_files import FLOAT, INT64, model, node, table, value
+
+AMP = os.path.abspath(sys.argv.pop(1))
+
+
+def npy(descr, shape, data):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+
 
 # Sums near 400, of which 400 is taken away: bf16 leaves little of the rest. The product behind it adds what any does.
 LOUD = model([node("MatMul", ["x", "loud_w"], ["t"], "/head/loud"), node("Sub", ["t", "offset"], ["u"], "/head/less"),

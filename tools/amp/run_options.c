@@ -173,7 +173,7 @@ static const struct {
     {"--exact", ALL, offsetof(run_options, exact), take_flag, NULL},
     {"--f32", TIMING, offsetof(run_options, wanted[RUN_F32]), take_flag, NULL},
     {"--bf16", TIMING, offsetof(run_options, wanted[RUN_BF16]), take_flag, NULL},
-    {"--policy", RUN | BENCH, offsetof(run_options, policy), take_text, "a policy file"},
+    {"--policy", RUN, offsetof(run_options, policy), take_text, "a policy file"},
     {"--cosine", AUDIT, offsetof(run_options, cosine), take_cosine, "a number above 0, up to 1"},
     {"--error", AUDIT, offsetof(run_options, error), take_error, "a number above 0"},
     {"--html", AUDIT, offsetof(run_options, page), take_text, "a file"},
