@@ -1,5 +1,7 @@
 // A run that is watched: each step with its operands and results, the same results as an unwatched one, and f32 beside it.
+#include <climits>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <map>
 
@@ -267,4 +269,60 @@ TEST_F(Watch, RulesKeepStepsInF32) {
         EXPECT_EQ(dtypes, c.dtypes) << c.rules;
         EXPECT_EQ(watched, plain) << c.rules;
     }
+}
+
+// Memory that ends after a number of requests.
+struct Ending {
+    long left = LONG_MAX, failed = 0, out = 0;
+
+    static void *allocate(void *context, size_t bytes, size_t alignment) {
+        auto *ending = static_cast<Ending *>(context);
+        void *block = nullptr;
+        if (ending->left-- <= 0 || posix_memalign(&block, alignment, bytes) != 0) {
+            ending->failed++;
+            return nullptr;
+        }
+        ending->out++;
+        return block;
+    }
+    static void release(void *context, void *block, size_t) {
+        static_cast<Ending *>(context)->out--;
+        free(block);
+    }
+};
+
+TEST_F(Watch, MemoryMayEndAnywhere) {
+    Ending ending;
+    const amp_allocator allocator = {Ending::allocate, Ending::release, &ending};
+    amp_memory_trim();
+    ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
+    for (long enough = 0;; enough++) {
+        const Scope scope;
+        ending.failed = 0;
+        amp_memory_trim();
+        ending.left = enough;
+        amp_autocast_rules *rules =
+            amp_autocast_rules_parse("amp-policy 1\nf32 node \"first\"\nf32 softmax\n", "rules");
+        make(mlp());
+        seen.steps.clear();
+        amp_status status;
+        {
+            amp_autocast_args args = region_args();
+            args.rules = rules;
+            const Region region(args);
+            status = watch(x, true);
+        }
+        ending.left = LONG_MAX;
+        amp_graph_release(graph_);
+        graph_ = nullptr;
+        amp_autocast_rules_release(rules);
+        if (ending.failed == 0) break;
+        EXPECT_TRUE(status == AMP_OK || failed_with(AMP_ERROR_MEMORY, {"no memory"})) << enough;
+        amp_clear_error();
+        ASSERT_LT(enough, 100000);
+    }
+    amp_cast_cache_clear();
+    amp_memory_trim();
+    EXPECT_EQ(amp_set_allocator(nullptr), AMP_OK);
+    EXPECT_EQ(ending.out, 0);
 }

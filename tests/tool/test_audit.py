@@ -26,11 +26,14 @@ def npy(descr, shape, data):
 
 
 # Sums near 400, of which 400 is taken away: bf16 leaves little of the rest. The product behind it adds what any does.
-LOUD = model([node("MatMul", ["x", "loud_w"], ["t"], "/head/loud"), node("Sub", ["t", "offset"], ["u"], "/head/less"),
-              node("MatMul", ["u", "quiet_w"], ["v"], "quiet \"\\ <i>"), node("Relu", ["v"], ["y"])],
-             [value("x", FLOAT, "rows", 4)], [value("y", FLOAT, "rows", 4)],
-             [table("loud_w", 4, 4, [100 + 0.37 * i for i in range(16)]), table("offset", 1, 4, [400] * 4),
-              table("quiet_w", 4, 4, [0.3 + i / 16 for i in range(16)])])
+LOUD_NODES = [node("MatMul", ["x", "loud_w"], ["t"], "/head/loud"), node("Sub", ["t", "offset"], ["u"], "/head/less"),
+              node("MatMul", ["u", "quiet_w"], ["v"], "quiet \"\\ <i>"), node("Relu", ["v"], ["y"])]
+LOUD_TENSORS = [table("loud_w", 4, 4, [100 + 0.37 * i for i in range(16)]), table("offset", 1, 4, [400] * 4),
+                table("quiet_w", 4, 4, [0.3 + i / 16 for i in range(16)])]
+LOUD = model(LOUD_NODES, [value("x", FLOAT, "rows", 4)], [value("y", FLOAT, "rows", 4)], LOUD_TENSORS)
+# The same beside a result whose size depends on values: no net, and so no steps, but policies hold.
+OP_BY_OP = model(LOUD_NODES + [node("NonZero", ["x"], ["n"])], [value("x", FLOAT, "rows", 4)],
+                 [value("y", FLOAT, "rows", 4), value("n", INT64, 2, "count")], LOUD_TENSORS)
 X = npy("<f4", (3, 4), struct.pack("<12f", *(1 + 0.013 * i for i in range(12))))
 WHOLE = model([node("Identity", ["x"], ["y"])], [value("x", INT64, 2)], [value("y", INT64, 2)])
 BY_VALUE = model([node("NonZero", ["x"], ["y"])], [value("x", FLOAT, 4)], [value("y", INT64, 1, "n")])
@@ -104,8 +107,8 @@ class Audit(unittest.TestCase):
             self.assertEqual((got, out), (code, ""))
             self.assertLessEqual(len([line for line in err.splitlines() if not line.startswith("Try ")]), 1, err)
 
-    def cosine(self, *arguments):
-        code, out, err = self.run_amp("run", self.loud, "--input", self.x, "--json", "--runs", "0", *arguments)
+    def cosine(self, *arguments, file=None):
+        code, out, err = self.run_amp("run", file or self.loud, "--input", self.x, "--json", "--runs", "0", *arguments)
         self.assertEqual((code, err), (0, ""))
         return json.loads(out)["outputs"][0]["bf16_against_f32"]["cosine"]
 
@@ -131,6 +134,12 @@ class Audit(unittest.TestCase):
             if rule == "f32 matmul":  # which passes have made a linear of
                 self.assertGreater(self.cosine("--policy", policy, "--exact"), 0.999999)
             self.assertEqual(self.cosine("--policy", policy) > 0.99999, helps, rule)
+
+    def test_policies_of_models_without_steps(self):
+        file, policy = self.write("op_by_op.onnx", OP_BY_OP), self.write("hand.txt", b"amp-policy 1\nf32 node \"/head\"\n")
+        self.fails("no steps to watch", "audit", file, "--input", self.x)
+        self.assertLess(self.cosine(file=file), 0.99999)
+        self.assertGreater(self.cosine("--policy", policy, file=file), 0.99999)
 
     def test_nothing_to_do(self):
         report = self.audit(self.loud, "--input", self.x, "--cosine", "0.5", "-o", self.policy)

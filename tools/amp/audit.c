@@ -35,7 +35,7 @@ static int watch_with(audit_report *r, const amp_autocast_rules *rules) {
     audit_steps with = {0};
     int code = AMP_EXIT_OK;
     for (int set = 0; !code && set < r->sets->count; set++)
-        code = audit_watch(&with, r->model, &r->sets->items[set], rules);
+        code = audit_watch(&with, r->model, &r->sets->items[set], r->sets->f32[set], rules);
     audit_steps_end(&with);
     for (int i = 0; !code && with.count == r->steps.count && i < with.count; i++)
         r->steps.items[i].with = with.items[i].carried;
@@ -78,7 +78,7 @@ static int audit(audit_report *r, audit_sets *sets) {
     r->sets = sets;
     for (int set = 0; !code && set < sets->count; set++) {
         run_progress("set %d: f32 beside bf16, step by step", set + 1);
-        code = audit_watch(&r->steps, r->model, &sets->items[set], NULL);
+        code = audit_watch(&r->steps, r->model, &sets->items[set], sets->f32[set], NULL);
     }
     if (code) return code;
     audit_steps_end(&r->steps);

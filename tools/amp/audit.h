@@ -25,10 +25,14 @@ typedef struct audit_step {
 typedef struct audit_steps {
     audit_step *items;
     int count;
+    double
+        off; /* the steps' outputs in f32 from the model's, relative: what was fused otherwise, constants that were rounded */
 } audit_steps;
 
-/* A run with its inputs, under the rules, beside f32. Adds to the steps, which are made in the first. */
-int audit_watch(audit_steps *steps, const run_model *m, const run_inputs *in, const amp_autocast_rules *rules);
+/* A run with its inputs, under the rules, beside f32. Adds to the steps, which are made in the first. `f32`: the model's outputs
+ * in f32, which the steps' own f32 is held against. */
+int audit_watch(audit_steps *steps, const run_model *m, const run_inputs *in, amp_tensor *const *f32,
+                const amp_autocast_rules *rules);
 /* Errors from their sums, once all sets have run. */
 void audit_steps_end(audit_steps *steps);
 void audit_steps_free(audit_steps *steps);

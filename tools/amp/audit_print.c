@@ -12,6 +12,8 @@
 
 enum { MOST_ROWS = 20, MOST_KEPT = 40, MOST_PLACE = 48 };
 
+static const double MOST_OFF = 1e-3; /* that nothing is said of */
+
 /* ---- For people ---------------------------------------------------------------------------------------------------- */
 static int print_figures(const audit_report *r) {
     static const bool right[] = {false, true, true, true};
@@ -103,6 +105,10 @@ int audit_print(const audit_report *r) {
     } else {
         printf(". Not reached, with %d steps in f32.\n", r->kept);
     }
+    if (r->steps.off > MOST_OFF)
+        printf("The steps were held against an f32 that is itself %.1e off the model's: what bf16's graph fuses "
+               "otherwise.\n",
+               r->steps.off);
     puts("\nSteps that add most error, relative to f32's result:\n");
     code = print_steps(r);
     const bool written = r->after.good && r->options->output;
@@ -171,6 +177,7 @@ static json_t *report_json(const audit_report *r) {
     json_object_set_new(root, "f32_median_ms", number(r->ms[AUDIT_F32]));
     json_object_set_new(root, "before", accuracy_json(r, &r->before, r->ms[AUDIT_PLAIN]));
     json_object_set_new(root, "after", accuracy_json(r, &r->after, r->ms[AUDIT_WITH]));
+    json_object_set_new(root, "f32_of_steps_off", number(r->steps.off));
     json_object_set_new(root, "steps", steps);
     return root;
 }

@@ -8,6 +8,14 @@
 #include "amp/amp.h"
 #include "audit.h"
 
+typedef struct watching {
+    audit_steps *steps;
+    amp_tensor *const *f32; /* the model's outputs */
+    bool first;             /* steps are made */
+    bool differs;           /* from the first set's */
+    bool full;              /* no memory */
+} watching;
+
 /* ---- Differences --------------------------------------------------------------------------------------------------- */
 static float *floats_of(const amp_tensor *t) {
     const size_t bytes = (size_t)amp_tensor_numel(t) * sizeof(float);
@@ -32,8 +40,20 @@ static bool is_compared(const amp_graph_operand *o) {
            amp_dtype_is_floating(amp_tensor_dtype(o->tensor));
 }
 
+static double relative(double squares, double of) {
+    return squares == 0 ? 0 : sqrt(squares) / (of > 0 ? sqrt(of) : 1);
+}
+
+/* An output of the steps in f32 against the model's. */
+static void note_off(audit_steps *steps, const float *f32, const amp_tensor *output, int64_t count) {
+    float *wanted = amp_tensor_numel(output) == count ? floats_of(output) : NULL;
+    const double off = wanted ? relative(squares_of(f32, wanted, count), squares_of(wanted, NULL, count)) : 0;
+    if (off > steps->off) steps->off = off;
+    free(wanted);
+}
+
 /* Adds a result's squares to the step's. */
-static amp_status add_result(audit_step *step, const amp_graph_operand *o) {
+static amp_status add_result(const watching *w, audit_step *step, const amp_graph_operand *o) {
     const int64_t count = amp_tensor_numel(o->f32);
     float *f32 = floats_of(o->f32), *local = f32 ? floats_of(o->local) : NULL;
     float *carried = local ? floats_of(o->tensor) : NULL;
@@ -42,6 +62,7 @@ static amp_status add_result(audit_step *step, const amp_graph_operand *o) {
         step->local_squares += squares_of(local, f32, count);
         step->carried_squares += squares_of(carried, f32, count);
     }
+    if (carried && o->output >= 0) note_off(w->steps, f32, w->f32[o->output], count);
     free(f32);
     free(local);
     const bool good = carried != NULL;
@@ -50,13 +71,6 @@ static amp_status add_result(audit_step *step, const amp_graph_operand *o) {
 }
 
 /* ---- Watching ------------------------------------------------------------------------------------------------------ */
-typedef struct watching {
-    audit_steps *steps;
-    bool first;   /* steps are made */
-    bool differs; /* from the first set's */
-    bool full;    /* no memory */
-} watching;
-
 /* A policy file has one line for each, in which no line can end. */
 static bool is_writable(const char *place) {
     for (; *place; place++) {
@@ -101,7 +115,7 @@ static amp_status note(void *context, const amp_graph_step *step) {
     audit_step *mine = &w->steps->items[step->number];
     mine->seconds += step->seconds;
     for (int i = 0; i < step->result_count; i++) {
-        if (!is_compared(&step->results[i]) || add_result(mine, &step->results[i]) == AMP_OK) continue;
+        if (!is_compared(&step->results[i]) || add_result(w, mine, &step->results[i]) == AMP_OK) continue;
         w->full = amp_last_status() == AMP_OK;
         return AMP_ERROR_MEMORY;
     }
@@ -119,8 +133,9 @@ static amp_status watch(watching *w, const run_model *m, const run_inputs *in, c
     return status;
 }
 
-int audit_watch(audit_steps *steps, const run_model *m, const run_inputs *in, const amp_autocast_rules *rules) {
-    watching w = {.steps = steps, .first = steps->count == 0};
+int audit_watch(audit_steps *steps, const run_model *m, const run_inputs *in, amp_tensor *const *f32,
+                const amp_autocast_rules *rules) {
+    watching w = {.steps = steps, .f32 = f32, .first = steps->count == 0};
     amp_tensor **outputs = calloc((size_t)m->output_count + 1, sizeof *outputs);
     if (!outputs) return run_no_memory();
     const amp_status status = watch(&w, m, in, rules, outputs);
@@ -132,10 +147,6 @@ int audit_watch(audit_steps *steps, const run_model *m, const run_inputs *in, co
     if (w.differs)
         return run_fail(AMP_EXIT_USAGE, "one set of inputs makes other steps than another; give sets of one shape");
     return run_fail_amp();
-}
-
-static double relative(double squares, double of) {
-    return squares == 0 ? 0 : sqrt(squares) / (of > 0 ? sqrt(of) : 1);
 }
 
 void audit_steps_end(audit_steps *steps) {
