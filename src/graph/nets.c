@@ -263,8 +263,9 @@ amp_status amp_nets_compute(amp_nets *nets, const amp_graph_source *s, amp_tenso
 static amp_status watch_net(const amp_graph_source *s, const entry *e, amp_tensor *const *inputs, amp_tensor **outputs,
                             const amp_graph_watcher *watcher) {
     if (e->net) return amp_net_watch(e->net, inputs, outputs, watcher);
-    return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: there are no steps to watch, it is run op by op: %s%s%s", s->name,
-                    e->why, *e->at ? ": " : "", e->at);
+    const amp_status status = strcmp(e->why, "no memory") == 0 ? AMP_ERROR_MEMORY : AMP_ERROR_NOT_IMPLEMENTED;
+    return amp_fail(status, "%s: there are no steps to watch, it is run op by op: %s%s%s", s->name, e->why,
+                    *e->at ? ": " : "", e->at);
 }
 
 /* The first run, whose results go. */
@@ -290,8 +291,8 @@ amp_status amp_nets_watch(amp_nets *nets, const amp_graph_source *s, amp_tensor 
     if (e) {
         status = watch_net(s, e, inputs, outputs, watcher);
         give_back(e);
-    } else if (status == AMP_OK) { /* other threads' runs have driven it out, or a weight is being written */
-        status = amp_fail(AMP_ERROR_INVALID, "%s: there are no steps to watch while others change what it is", s->name);
+    } else if (status == AMP_OK) { /* or other threads' runs have driven it out, or write weights */
+        status = amp_fail(AMP_ERROR_MEMORY, "%s: there is no memory for its steps", s->name);
     }
     amp_free(key);
     return status;

@@ -317,7 +317,7 @@ TEST_F(Watch, MemoryMayEndAnywhere) {
         graph_ = nullptr;
         amp_autocast_rules_release(rules);
         if (ending.failed == 0) break;
-        EXPECT_TRUE(status == AMP_OK || failed_with(AMP_ERROR_MEMORY, {"no memory"})) << enough;
+        EXPECT_TRUE(status == AMP_OK || failed_with(AMP_ERROR_MEMORY, {"no memory"})) << enough << ": " << status;
         amp_clear_error();
         ASSERT_LT(enough, 100000);
     }
