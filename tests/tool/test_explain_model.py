@@ -213,6 +213,20 @@ class Explain(unittest.TestCase):
         self.assertIn("cannot write 'product.html': File too large", err)
         self.assertEqual([name for name in os.listdir(self.path) if "html" in name], [])
 
+    def test_what_is_no_ordinary_file_is_written_to(self):
+        done = subprocess.run([AMP, "explain", self.product, "--runs", "3", "-o", "/dev/stdout"], capture_output=True, timeout=300)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertTrue(done.stdout.startswith(b"<!DOCTYPE html>") and done.stdout.endswith(b"</html>\n"))
+        self.assertFalse(os.path.isfile("/dev/stdout"))
+        self.assertIn("No space left on device", self.explain(self.product, "--runs", "3", "-o", "/dev/full")[2])
+        self.assertFalse(os.path.isfile("/dev/full"))
+
+    def test_files_beside_it_stay(self):
+        other = self.write("product.html.part", b"mine")
+        self.assertEqual(self.explain(self.product, "--runs", "3")[0], 0)
+        self.assertEqual(sorted(os.listdir(self.path)), ["product.html", "product.html.part", "product.onnx"])
+        self.assertEqual(os.path.getsize(other), 4)
+
     def test_an_earlier_page_stays_where_there_is_no_new_one(self):
         page = self.write("p.html", b"before")
         self.assertEqual(self.explain(self.write("unknown.onnx", UNKNOWN), "-o", page)[0], 2)

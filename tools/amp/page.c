@@ -1,10 +1,12 @@
 /* amp explain model.onnx: from the command line to the page. */
-#define _GNU_SOURCE /* asprintf */
+#define _GNU_SOURCE /* asprintf, mkostemp */
 #include "page.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "explain_model.h"
@@ -50,34 +52,74 @@ static int collect(page *p) {
     }
     p->shown = page_has(p, RUN_BF16) ? RUN_BF16 : RUN_F32;
     if (!code && page_has(p, RUN_F32) && page_has(p, RUN_BF16)) code = find_pairs(p);
-    if (!code) code = page_picture_make(&p->picture, &p->steps[p->shown], r);
+    if (!code) code = page_values_find(&p->values, &p->steps[p->shown]);
+    if (!code) code = page_picture_make(&p->picture, &p->steps[p->shown], &p->values, r);
     return code;
 }
 
 /* ---- The file ---------------------------------------------------------------------------------------------------- */
-static int fail_writing(const char *path, const char *part) {
-    const int error = errno;
-    if (part) unlink(part);
-    return run_fail(AMP_EXIT_USAGE, "cannot write '%s': %s", path, strerror(error));
+static int fail_writing(const char *path) {
+    return run_fail(AMP_EXIT_USAGE, "cannot write '%s': %s", path, strerror(errno));
 }
 
-static bool write_all(FILE *out, const char *text, size_t bytes) {
-    const bool good = fwrite(text, 1, bytes, out) == bytes && fflush(out) == 0;
-    return fclose(out) == 0 && good;
+/* A pipe, a terminal, /dev/null: nothing to take the place of. */
+static bool is_special(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && !S_ISREG(s.st_mode);
+}
+
+/* A new file beside it; returns its name, which is the caller's to free: "model.html.q3sVtX". NULL with an errno. */
+static char *open_part(const char *path, int *file) {
+    const mode_t hidden = umask(0);
+    char *part = NULL;
+    (void)umask(hidden);
+    if (asprintf(&part, "%s.XXXXXX", path) < 0 || !part) return NULL;
+    *file = mkostemp(part, O_CLOEXEC);
+    if (*file >= 0) {
+        (void)fchmod(*file, 0666 & ~hidden); /* as any other file */
+        return part;
+    }
+    const int error = errno;
+    free(part);
+    errno = error;
+    return NULL;
+}
+
+static bool write_all(int file, const char *text, size_t bytes) {
+    while (bytes > 0) {
+        const ssize_t written = write(file, text, bytes);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return false;
+        text += written;
+        bytes -= (size_t)written;
+    }
+    return true;
+}
+
+static int save_special(const char *path, const char *text, size_t bytes) {
+    const int file = open(path, O_WRONLY | O_CLOEXEC);
+    const bool good = file >= 0 && write_all(file, text, bytes);
+    const int code = good ? AMP_EXIT_OK : fail_writing(path);
+    if (file >= 0) close(file);
+    return code;
+}
+
+/* The page that was there stays until the new one is whole. */
+static int save_beside(const char *path, const char *text, size_t bytes) {
+    int file, code = AMP_EXIT_OK;
+    char *part = open_part(path, &file);
+    if (!part) return fail_writing(path);
+    if (!write_all(file, text, bytes) || rename(part, path) != 0) {
+        code = fail_writing(path);
+        unlink(part);
+    }
+    close(file);
+    free(part);
+    return code;
 }
 
 int page_save(const char *path, const char *text, size_t bytes) {
-    char *part = NULL;
-    if (asprintf(&part, "%s.part", path) < 0) return run_no_memory();
-    FILE *out = fopen(part, "wbx");
-    int code = AMP_EXIT_OK;
-    if (!out) {
-        code = fail_writing(path, NULL);
-    } else if (!write_all(out, text, bytes) || rename(part, path) != 0) {
-        code = fail_writing(path, part);
-    }
-    free(part);
-    return code;
+    return is_special(path) ? save_special(path, text, bytes) : save_beside(path, text, bytes);
 }
 
 /* "model.html" beside nothing: in the folder where one stands. */
@@ -96,7 +138,7 @@ static int save(const page *p) {
     if (out) page_write(out, p);
     const bool good = out && fclose(out) == 0;
     int code = good ? page_save(path, text, size) : run_no_memory();
-    if (!code) {
+    if (!code && !is_special(path)) {
         char *line = NULL;
         if (asprintf(&line, "%s: %d steps, %.1f MB", path, p->steps[p->shown].count, (double)size / 1e6) < 0)
             line = NULL;
@@ -123,6 +165,7 @@ static int explain(const run_options *o, run_results *results) {
     if (!code) code = collect(&p);
     if (!code) code = save(&p);
     page_picture_free(&p.picture);
+    page_values_free(&p.values);
     free(p.pairs);
     for (int kind = 0; kind < RUN_KINDS; kind++) page_steps_free(&p.steps[kind]);
     free(r.comparisons);
@@ -132,17 +175,26 @@ static int explain(const run_options *o, run_results *results) {
     return code;
 }
 
+static int try_path(const char *path) {
+    int file;
+    struct stat s;
+    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) {
+        errno = EISDIR;
+        return fail_writing(path);
+    }
+    if (is_special(path)) return AMP_EXIT_OK;
+    char *part = open_part(path, &file);
+    if (!part) return fail_writing(path);
+    close(file);
+    unlink(part);
+    free(part);
+    return AMP_EXIT_OK;
+}
+
 /* Before anything is measured, what would be a pity to find out at the end. */
 static int check_path(const run_options *o) {
-    char *path = path_of(o), *part = NULL;
-    int code = path && asprintf(&part, "%s.part", path) >= 0 ? AMP_EXIT_OK : run_no_memory();
-    if (!code) {
-        FILE *out = fopen(part, "wb");
-        if (!out) code = fail_writing(path, NULL);
-        if (out) fclose(out);
-        if (out) unlink(part);
-    }
-    if (part) free(part);
+    char *path = path_of(o);
+    const int code = path ? try_path(path) : run_no_memory();
     free(path);
     return code;
 }

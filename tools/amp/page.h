@@ -55,6 +55,18 @@ page_unit page_unit_of(const page_steps *steps);
 /* The type that a step computes in: that of its results where nothing is computed. */
 amp_dtype page_runs_in(const page_step *step);
 
+/* ---- Who makes and reads the values (page_values.c) -------------------------------------------------------------- */
+typedef struct page_values {
+    int count;
+    int *maker;         /* by value: the step; -1: none */
+    int *first;         /* by value: the first place in the two lists below; -1: nobody reads it */
+    int *reader, *next; /* a step, and the place of the next one; -1: it was the last */
+} page_values;
+
+/* To be freed by page_values_free also where it fails. */
+int page_values_find(page_values *values, const page_steps *steps);
+void page_values_free(page_values *values);
+
 /* ---- Where things stand in the picture (page_layout.c, page_dot.c) ----------------------------------------------- */
 typedef enum page_node_kind { PAGE_INPUT, PAGE_STEP, PAGE_OUTPUT } page_node_kind;
 
@@ -80,7 +92,7 @@ typedef struct page_picture {
     bool is_dots; /* Graphviz has placed it */
 } page_picture;
 
-int page_picture_make(page_picture *p, const page_steps *steps, const run_report *r);
+int page_picture_make(page_picture *p, const page_steps *steps, const page_values *values, const run_report *r);
 void page_picture_free(page_picture *p);
 /* Lets Graphviz's dot place nodes and edges. False: there is no dot, it failed, or it took too long; nothing has changed. */
 bool page_dot(page_picture *p);
@@ -94,6 +106,7 @@ typedef struct page {
     page_steps steps[RUN_KINDS]; /* of what was asked for */
     run_kind shown;              /* whose steps are drawn: bf16, where that ran */
     int *pairs; /* by step that is shown, the same one of f32, -1: there is none; NULL: there is only one kind */
+    page_values values; /* of what is shown */
     page_picture picture;
 } page;
 
@@ -107,7 +120,7 @@ void page_write_graph(FILE *out, const page *p);
 void page_write_steps(FILE *out, const page *p);
 /* "bf16", "f32" or "other": classes of style. */
 const char *page_class(amp_dtype dtype);
-/* The file, only once all of it is there. */
+/* The file, only once all of it is there; what is no ordinary file is written to. */
 int page_save(const char *path, const char *text, size_t bytes);
 
 /* What C99 compilers take as one text is 4095 bytes. */

@@ -107,55 +107,29 @@ static bool add_edge(page_picture *p, int *room, int from, int to, const page_op
     return true;
 }
 
-typedef struct makers {
-    int *nodes; /* by value, the node that makes it; -1: none */
-    int count;
-} makers;
-
-static bool note_maker(makers *m, int value, int node) {
-    if (value < 0) return true;
-    if (value >= m->count) {
-        const int count = 2 * value + 64;
-        int *more = realloc(m->nodes, (size_t)count * sizeof *more);
-        if (!more) return false;
-        for (int i = m->count; i < count; i++) more[i] = -1;
-        m->nodes = more;
-        m->count = count;
-    }
-    m->nodes[value] = node;
-    return true;
-}
-
-static bool connect_operands(page_picture *p, int *room, const makers *m, const page_step *step, int node) {
+static bool connect(page_picture *p, int *room, const page_values *values, const page_step *step, int node, int inputs,
+                    int outputs) {
     for (int i = 0; i < step->operand_count; i++) {
         const page_operand *o = &step->operands[i];
         if (o->value < 0 || o->is_constant) continue;
-        const int from = o->input >= 0 ? o->input : o->value < m->count ? m->nodes[o->value] : -1;
-        if (from >= 0 && !add_edge(p, room, from, node, o)) return false;
+        const int maker = values->maker[o->value], from = o->input >= 0 ? o->input : inputs + maker;
+        if ((o->input >= 0 || maker >= 0) && !add_edge(p, room, from, node, o)) return false;
     }
-    return true;
-}
-
-static bool connect_results(page_picture *p, int *room, makers *m, const page_step *step, int node, int outputs) {
     for (int i = 0; i < step->result_count; i++) {
         const page_operand *o = &step->results[i];
-        if (!note_maker(m, o->value, node)) return false;
         if (o->output >= 0 && !add_edge(p, room, node, outputs + o->output, o)) return false;
     }
     return true;
 }
 
-static int make_edges(page_picture *p, const page_steps *steps, const run_report *r) {
+static int make_edges(page_picture *p, const page_steps *steps, const page_values *values, const run_report *r) {
     const int inputs = r->model->input_count;
     int room = 0;
-    makers m = {0};
-    bool good = true;
-    for (int i = 0; good && i < steps->count; i++) {
-        good = connect_operands(p, &room, &m, &steps->items[i], inputs + i) &&
-               connect_results(p, &room, &m, &steps->items[i], inputs + i, inputs + steps->count);
+    for (int i = 0; i < steps->count; i++) {
+        if (!connect(p, &room, values, &steps->items[i], inputs + i, inputs, inputs + steps->count))
+            return run_no_memory();
     }
-    free(m.nodes);
-    return good ? AMP_EXIT_OK : run_no_memory();
+    return AMP_EXIT_OK;
 }
 
 /* ---- Without dot ------------------------------------------------------------------------------------------------- */
@@ -236,9 +210,9 @@ static int place_in_rows(page_picture *p) {
     return good ? AMP_EXIT_OK : run_no_memory();
 }
 
-int page_picture_make(page_picture *p, const page_steps *steps, const run_report *r) {
+int page_picture_make(page_picture *p, const page_steps *steps, const page_values *values, const run_report *r) {
     int code = make_nodes(p, steps, r);
-    if (!code) code = make_edges(p, steps, r);
+    if (!code) code = make_edges(p, steps, values, r);
     if (!code && !page_dot(p)) code = place_in_rows(p);
     return code;
 }

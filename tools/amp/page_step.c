@@ -44,56 +44,50 @@ static void write_name(FILE *out, const char *name) {
     free(copy);
 }
 
-/* Who makes each value: steps are in their order. */
-static int maker_of(const page_steps *steps, int value, int before) {
-    for (int i = before; i-- > 0;) {
-        for (int k = 0; k < steps->items[i].result_count; k++) {
-            if (steps->items[i].results[k].value == value) return i;
-        }
-    }
-    return -1;
+static void write_link(FILE *out, const page *p, int step) {
+    fprintf(out, "<a href=\"#s%d\">%d: %s</a>", step, step, p->steps[p->shown].items[step].op);
 }
 
-static void write_source(FILE *out, const page *p, const page_operand *o, int number) {
-    const page_steps *steps = &p->steps[p->shown];
-    const int maker = o->is_constant || o->input >= 0 ? -1 : maker_of(steps, o->value, number);
-    if (o->is_constant) fputs("a constant", out);
-    if (!o->is_constant && o->input >= 0) {
+static void write_source(FILE *out, const page *p, const page_operand *o) {
+    if (o->is_constant) {
+        fputs("a constant", out);
+    } else if (o->input >= 0) {
         fputs("input ", out);
         write_name(out, p->report->model->inputs[o->input].name);
+    } else if (o->value >= 0 && p->values.maker[o->value] >= 0) {
+        write_link(out, p, p->values.maker[o->value]);
     }
-    if (maker >= 0) fprintf(out, "<a href=\"#s%d\">%d: %s</a>", maker, maker, steps->items[maker].op);
 }
 
-static void write_readers(FILE *out, const page *p, const page_operand *o, int number) {
-    const page_steps *steps = &p->steps[p->shown];
-    const char *before = "";
-    for (int i = number + 1; i < steps->count; i++) {
-        for (int k = 0; k < steps->items[i].operand_count; k++) {
-            if (steps->items[i].operands[k].value != o->value || o->value < 0) continue;
-            fprintf(out, "%s<a href=\"#s%d\">%d: %s</a>", before, i, i, steps->items[i].op);
-            before = ", ";
-            break;
-        }
+enum { MOST_READERS = 24 };
+
+static void write_readers(FILE *out, const page *p, const page_operand *o) {
+    const page_values *v = &p->values;
+    int count = 0;
+    for (int at = o->value >= 0 ? v->first[o->value] : -1; at >= 0; at = v->next[at]) {
+        if (count == MOST_READERS) fputs(", …", out);
+        if (count < MOST_READERS && count > 0) fputs(", ", out);
+        if (count < MOST_READERS) write_link(out, p, v->reader[at]);
+        count++;
     }
     if (o->output < 0) return;
-    fprintf(out, "%soutput ", before);
+    fputs(count ? ", output " : "output ", out);
     write_name(out, p->report->model->outputs[o->output].name);
 }
 
-static void write_tensors(FILE *out, const page *p, const page_step *step, int number) {
+static void write_tensors(FILE *out, const page *p, const page_step *step) {
     fputs("<h4>Reads</h4>\n<table>", out);
     for (int i = 0; i < step->operand_count; i++) {
         if (step->operands[i].dtype == AMP_DTYPE_NONE) continue;
         write_tensor(out, &step->operands[i]);
-        write_source(out, p, &step->operands[i], number);
+        write_source(out, p, &step->operands[i]);
         fputs("</td></tr>", out);
     }
     fputs("</table>\n<h4>Makes</h4>\n<table>", out);
     for (int i = 0; i < step->result_count; i++) {
         if (step->results[i].dtype == AMP_DTYPE_NONE) continue;
         write_tensor(out, &step->results[i]);
-        write_readers(out, p, &step->results[i], number);
+        write_readers(out, p, &step->results[i]);
         fputs("</td></tr>", out);
     }
     fputs("</table>\n", out);
@@ -271,7 +265,7 @@ static void write_article(FILE *out, const page *p, int number) {
     write_times(out, p, number);
     write_type(out, step);
     write_kernel(out, step);
-    write_tensors(out, p, step, number);
+    write_tensors(out, p, step);
     write_options(out, step->record);
     if (step->place_count > 0) write_places(out, step);
     fputs("</article>\n", out);
