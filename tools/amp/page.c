@@ -131,26 +131,27 @@ static char *path_of(const run_options *o) {
     return asprintf(&path, "%.*s.html", (int)length, name) < 0 ? NULL : path;
 }
 
-static int save(const page *p) {
-    char *text = NULL, *path = path_of(p->report->options);
+static int say_where(const char *path, int steps, size_t bytes) {
+    char *line = NULL;
+    if (asprintf(&line, "%s: %d step%s, %.1f MB", path, steps, steps == 1 ? "" : "s", (double)bytes / 1e6) < 0)
+        line = NULL;
+    return run_print_paragraph(line, 0, 2);
+}
+
+static int save(const page *p, const char *path) {
+    char *text = NULL;
     size_t size = 0;
-    FILE *out = path ? open_memstream(&text, &size) : NULL;
+    FILE *out = open_memstream(&text, &size);
     if (out) page_write(out, p);
     const bool good = out && fclose(out) == 0;
     int code = good ? page_save(path, text, size) : run_no_memory();
-    if (!code && !is_special(path)) {
-        char *line = NULL;
-        if (asprintf(&line, "%s: %d steps, %.1f MB", path, p->steps[p->shown].count, (double)size / 1e6) < 0)
-            line = NULL;
-        code = run_print_paragraph(line, 0, 2);
-    }
+    if (!code && !is_special(path)) code = say_where(path, p->steps[p->shown].count, size);
     free(text);
-    free(path);
     return code;
 }
 
 /* ---- All --------------------------------------------------------------------------------------------------------- */
-static int explain(const run_options *o, run_results *results) {
+static int explain(const run_options *o, const char *path, run_results *results) {
     run_model m = {0};
     run_inputs in = {0};
     run_report r = {.options = o, .model = &m, .inputs = &in, .results = results};
@@ -163,7 +164,7 @@ static int explain(const run_options *o, run_results *results) {
     if (!code) code = run_measure(results, &m, &in, &third);
     if (!code) code = compare(&r);
     if (!code) code = collect(&p);
-    if (!code) code = save(&p);
+    if (!code) code = save(&p, path);
     page_picture_free(&p.picture);
     page_values_free(&p.values);
     free(p.pairs);
@@ -191,21 +192,19 @@ static int try_path(const char *path) {
     return AMP_EXIT_OK;
 }
 
-/* Before anything is measured, what would be a pity to find out at the end. */
-static int check_path(const run_options *o) {
-    char *path = path_of(o);
-    const int code = path ? try_path(path) : run_no_memory();
-    free(path);
-    return code;
+static int explain_to(const run_options *o, const char *path) {
+    run_results results = {0};
+    int code = try_path(path); /* before anything is measured */
+    if (!code) code = run_cold(o, results.times);
+    return code ? code : explain(o, path, &results);
 }
 
 int explain_model(int argc, char **argv) {
     run_options o;
-    run_results results = {0};
     int code = run_options_parse(argc, argv, EXPLAIN_COMMAND, &o);
-    if (!code) code = check_path(&o);
-    if (!code) code = run_cold(&o, results.times);
-    if (!code) code = explain(&o, &results);
+    char *path = code ? NULL : path_of(&o);
+    if (!code) code = path ? explain_to(&o, path) : run_no_memory();
+    free(path);
     run_options_free(&o);
     return code;
 }

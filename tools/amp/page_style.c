@@ -54,7 +54,7 @@ const char page_style_more[] =
     ".bar-tools{display:flex;flex-wrap:wrap;gap:8px;align-items:center;margin:6px 0 10px;font-size:14px}\n"
     "button,input{font:inherit;font-size:14px;color:inherit;background:var(--card);border:1px solid var(--line);"
     "border-radius:7px;padding:3px 11px}\nbutton{cursor:pointer}\nbutton:hover{border-color:var(--soft)}\n"
-    "input{width:230px}\n.script{display:none}\n.scripted .script{display:inline-flex;gap:8px}\n"
+    "input{width:260px}\n.script{display:none}\n.scripted .script{display:inline-flex;gap:8px}\n"
     "svg text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans','Liberation Sans',sans-serif;"
     "fill:var(--ink);text-anchor:middle}\n"
     "svg .l0{font-weight:600}\nsvg .l1,svg .l2{opacity:.82}\n"

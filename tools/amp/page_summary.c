@@ -233,9 +233,23 @@ static void write_inputs(FILE *out, const page *p) {
     fputs(p->report->inputs->count ? "</p>\n" : "none</p>\n", out);
 }
 
+/* Runs that differ so much were kept waiting by others. */
+static bool is_busy(const page *p) {
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        const run_times *t = &p->report->results->times[kind];
+        if (page_has(p, (run_kind)kind) && run_quantile(t, 0.9) > 3 * run_quantile(t, 0.1)) return true;
+    }
+    return false;
+}
+
 void page_write_summary(FILE *out, const page *p) {
     fputs("<section>\n", out);
     write_cards(out, p);
+    if (is_busy(p))
+        fputs("<p>The runs differ by much: where others use the cores too, <code>OMP_WAIT_POLICY=passive</code> and "
+              "fewer "
+              "<code>--threads</code> help.</p>\n",
+              out);
     write_inputs(out, p);
     fputs("<div class=\"two\">\n", out);
     write_totals(out, p);
