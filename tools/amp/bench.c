@@ -153,7 +153,7 @@ static int run_in_turns(bench *b, bench_worker *workers) {
 /* ---- The report -------------------------------------------------------------------------------------------------- */
 static int print(const bench *b, const run_report *r) {
     if (b->options.json) return bench_print_json(b, r);
-    return bench_print_table(b, r);
+    return bench_print_table(b);
 }
 
 /* Once the processes are there, this one may start threads too. */

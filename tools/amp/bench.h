@@ -42,7 +42,7 @@ int bench_worker_turn(bench_worker *w, bench_row *rows);
 /* May be called for one that never began. */
 int bench_worker_end(bench_worker *w);
 
-int bench_print_table(const bench *b, const run_report *r);
+int bench_print_table(const bench *b);
 int bench_print_json(const bench *b, const run_report *r);
 
 #endif /* AMP_TOOL_BENCH_H */

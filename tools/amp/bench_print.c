@@ -40,19 +40,23 @@ static const struct {
     {"median", "ms", median_of}, {"10 %", "ms", fast_of},   {"90 %", "ms", slow_of},
 };
 
-enum { FIGURES = sizeof figures / sizeof *figures, COLUMNS = FIGURES + 4 };
+enum { FIGURES = sizeof figures / sizeof *figures, COLUMNS = FIGURES + 3 };
 
-/* A column has the digits of its least number. */
+enum { MOST_CHARACTERS = 6 }; /* of a number, so that lines stay within 80 */
+
+/* A column has the digits of its least number, as far as there is room for the largest. */
 static int digits_of(const bench *b, figure_function *ask) {
-    int digits = 0;
+    int digits = 0, room = MOST_CHARACTERS;
     for (int i = 0; i < bench_row_count(b); i++) {
         for (int kind = 0; kind < RUN_KINDS; kind++) {
             const run_times *t = &b->rows[i].times[kind];
-            const int its = t->count ? run_digits_of(ask(t)) : 0;
+            if (t->count == 0) continue;
+            const int its = run_digits_of(ask(t)), left = MOST_CHARACTERS - 1 - snprintf(NULL, 0, "%.0f", ask(t));
             if (its > digits) digits = its;
+            if (left < room) room = left > 0 ? left : 0;
         }
     }
-    return digits > 3 ? 3 : digits;
+    return digits < room ? digits : room;
 }
 
 /* What others are compared with: the first row of as many threads, in f32 where that ran. */
@@ -63,11 +67,16 @@ static const run_times *base_of(const bench *b, int row) {
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 static void write_head(run_table *t) {
-    static const char *const left[] = {"", "", "threads"};
-    for (int c = 0; c < 3; c++) run_cell(t, "%s", left[c]);
+    run_cell(t, "%s", "");
+    run_cell(t, "%s", "");
     for (int f = 0; f < FIGURES; f++) run_cell(t, "%s", figures[f].title);
     run_cell(t, "%s", "speed");
-    for (int c = 0; c < 3; c++) run_cell(t, "%s", "");
+}
+
+/* "2 threads", and the units. */
+static void write_threads(run_table *t, int64_t threads) {
+    run_cell(t, "%lld thread%s", (long long)threads, threads == 1 ? "" : "s");
+    run_cell(t, "%s", "");
     for (int f = 0; f < FIGURES; f++) run_cell(t, "%s", figures[f].unit);
     run_cell(t, "%s", "");
 }
@@ -77,19 +86,19 @@ static void write_row(run_table *t, const bench *b, int row, int kind, const int
     const run_times *its = &r->times[kind];
     run_cell(t, "%s", r->isa);
     run_cell(t, "%s", names[kind]);
-    run_cell(t, "%lld", (long long)r->threads);
     for (int f = 0; f < FIGURES; f++) run_cell(t, "%.*f", digits[f], figures[f].ask(its));
     run_cell(t, "%.2fx", median_of(base_of(b, row)) / median_of(its));
 }
 
 /* All rows of one number of threads, then those of the other. */
 static int print_rows(const bench *b) {
-    static const bool right[COLUMNS] = {false, false, true, true, true, true, true, true, true, true};
+    static const bool right[COLUMNS] = {false, false, true, true, true, true, true, true, true};
     int digits[FIGURES];
     run_table t = {.columns = COLUMNS, .right = right};
     for (int f = 0; f < FIGURES; f++) digits[f] = digits_of(b, figures[f].ask);
     write_head(&t);
     for (int thread = 0; thread < b->thread_count; thread++) {
+        write_threads(&t, b->threads[thread]);
         for (int isa = 0; isa < b->isa_count; isa++) {
             const int row = isa * b->thread_count + thread;
             for (int kind = 0; kind < RUN_KINDS; kind++) {
@@ -158,8 +167,7 @@ static bool is_busy(const bench *b) {
     return false;
 }
 
-int bench_print_table(const bench *b, const run_report *r) {
-    (void)r;
+int bench_print_table(const bench *b) {
     int code = print_rows(b);
     putchar('\n');
     if (!code) code = print_machine(b);
