@@ -46,10 +46,7 @@ static int compare(run_report *r) {
 
 static int collect(page *p) {
     const run_report *r = p->report;
-    int code = AMP_EXIT_OK;
-    for (int kind = 0; !code && kind < RUN_KINDS; kind++) {
-        if (page_has(p, (run_kind)kind)) code = page_collect(&p->steps[kind], r, (run_kind)kind);
-    }
+    int code = page_collect(p->steps, r);
     p->shown = page_has(p, RUN_BF16) ? RUN_BF16 : RUN_F32;
     if (!code && page_has(p, RUN_F32) && page_has(p, RUN_BF16)) code = find_pairs(p);
     if (!code) code = page_values_find(&p->values, &p->steps[p->shown]);

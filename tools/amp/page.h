@@ -43,8 +43,8 @@ typedef struct page_steps {
     bool failed; /* for want of memory */
 } page_steps;
 
-/* Runs the model step by step, some times. To be freed by page_steps_free also where it fails. */
-int page_collect(page_steps *steps, const run_report *r, run_kind kind);
+/* Runs the model step by step, some times, in what is wanted. To be freed by page_steps_free also where it fails. */
+int page_collect(page_steps steps[RUN_KINDS], const run_report *r);
 void page_steps_free(page_steps *steps);
 /* What times of steps are told in: "ms", or "µs" where all of them together are short. */
 typedef struct page_unit {

@@ -63,7 +63,6 @@ static json_t *take_record(void) {
 typedef struct watching {
     page_steps *steps;
     int run;
-    const char *progress;
 } watching;
 
 static amp_status take_step(void *context, const amp_graph_step *step) {
@@ -146,24 +145,44 @@ static int watch_ways(page_steps *steps, const run_report *r, run_kind kind) {
     return code;
 }
 
-static int watch_times(page_steps *steps, const run_report *r, run_kind kind) {
-    watching w = {.steps = steps};
-    const double start = run_milliseconds(), room = 1e3 * r->options->seconds / 3;
-    steps->samples = calloc((size_t)MOST_RUNS * (size_t)(steps->count + 1), sizeof *steps->samples);
-    if (!steps->samples) return run_no_memory();
-    for (; steps->runs < MOST_RUNS && steps->runs < r->options->runs; w.run = ++steps->runs) {
-        if (steps->runs >= LEAST_RUNS && run_milliseconds() - start > room) break;
-        run_progress("%s, step by step: run %d", names[kind], steps->runs + 1);
-        const int code = watch(r, kind, (amp_graph_watcher){.step = take_time, .context = &w});
-        if (code) return code;
+static int watch_time(page_steps *steps, const run_report *r, run_kind kind) {
+    watching w = {.steps = steps, .run = steps->runs};
+    run_progress("%s, step by step: run %d", names[kind], steps->runs + 1);
+    const int code = watch(r, kind, (amp_graph_watcher){.step = take_time, .context = &w});
+    steps->runs++;
+    return code;
+}
+
+static bool is_done(int rounds, double ms, const run_options *o) {
+    return rounds == MOST_RUNS || rounds >= o->runs || (rounds >= LEAST_RUNS && ms > 1e3 * o->seconds * 2 / 3);
+}
+
+/* In turns: what slows the machine down slows both. */
+static int watch_times(page_steps *steps, const run_report *r) {
+    const double start = run_milliseconds();
+    for (int rounds = 0; !is_done(rounds, run_milliseconds() - start, r->options); rounds++) {
+        for (int kind = 0; kind < RUN_KINDS; kind++) {
+            const int code = r->options->wanted[kind] ? watch_time(&steps[kind], r, (run_kind)kind) : AMP_EXIT_OK;
+            if (code) return code;
+        }
     }
-    find_medians(steps);
     return AMP_EXIT_OK;
 }
 
-int page_collect(page_steps *steps, const run_report *r, run_kind kind) {
-    int code = watch_ways(steps, r, kind);
-    if (!code) code = watch_times(steps, r, kind);
+static int begin(page_steps *steps, const run_report *r, run_kind kind) {
+    const int code = watch_ways(steps, r, kind);
+    if (code) return code;
+    steps->samples = calloc((size_t)MOST_RUNS * (size_t)(steps->count + 1), sizeof *steps->samples);
+    return steps->samples ? AMP_EXIT_OK : run_no_memory();
+}
+
+int page_collect(page_steps steps[RUN_KINDS], const run_report *r) {
+    int code = AMP_EXIT_OK;
+    for (int kind = 0; !code && kind < RUN_KINDS; kind++) {
+        if (r->options->wanted[kind]) code = begin(&steps[kind], r, (run_kind)kind);
+    }
+    if (!code) code = watch_times(steps, r);
+    for (int kind = 0; !code && kind < RUN_KINDS; kind++) find_medians(&steps[kind]);
     run_progress_end();
     return code;
 }
