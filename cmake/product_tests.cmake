@@ -47,6 +47,9 @@ add_test(NAME example.simple_net COMMAND simple_net 2 20 1)
 set_tests_properties(example.simple_net PROPERTIES LABELS fast FAIL_REGULAR_EXPRESSION "not the bits|simple_net: "
     PASS_REGULAR_EXPRESSION "eager .*x  the bits of eager.*traced .*x  the bits of eager.*frozen .*x  the bits of eager")
 
+add_test(NAME example.watch_errors COMMAND watch_errors)
+set_tests_properties(example.watch_errors PROPERTIES LABELS fast PASS_REGULAR_EXPRESSION "with 'encoder' in f32 by")
+
 # The demo, as its user sees it.
 add_test(NAME example.sentence_embedding COMMAND python3 tests/examples/check_sentence_embedding.py $<TARGET_FILE:sentence_embedding>
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -90,10 +90,12 @@ target_include_directories(plugin PRIVATE include)
 set_target_properties(plugin PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests PREFIX "")
 
 include(cmake/onnx_tests.cmake)
-# `amp run` on small models and broken ones; on real ones, where AMP_MODELS and AMP_MODEL_CASES name them.
-add_test(NAME tool_run COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/tool/test_run.py $<TARGET_FILE:amp_tool>)
+# `amp run`, `bench`, `audit` and `explain` on small models and broken ones; on real ones, where AMP_MODELS and AMP_MODEL_CASES name them.
+foreach(command run bench audit explain_model)
+    add_test(NAME tool_${command} COMMAND python3 -B ${PROJECT_SOURCE_DIR}/tests/tool/test_${command}.py $<TARGET_FILE:amp_tool>)
+endforeach()
 add_test(NAME onnx_models COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py $<TARGET_FILE:amp_tool>)
-set_tests_properties(tool_run onnx_models PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+set_tests_properties(tool_run tool_bench tool_audit tool_explain_model onnx_models PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
 
 include(cmake/replay.cmake)
 # The rest looks at what a user gets. Instrumented libraries are not for users.

@@ -8,6 +8,9 @@
 extern "C" {
 #endif
 
+/* Rules of the user's, above the tables: amp_autocast_rules_load. */
+typedef struct amp_autocast_rules amp_autocast_rules;
+
 /* Options of a region. All but `device` may stay absent. */
 typedef struct amp_autocast_args {
     size_t struct_size AMP_SIZE_OF_(amp_autocast_args);
@@ -23,6 +26,7 @@ typedef struct amp_autocast_args {
     bool allow_banned; /* banned ops run in f32; so where the outer region allows them */
     unsigned char reserved[6];
     const char *table; /* policy table: "torch", "ipex", "apex". Default: the process's (AMP_TABLE, or torch) */
+    const amp_autocast_rules *rules; /* above the table, and above overrides. Default: those of the region around it */
 } amp_autocast_args;
 
 /* Opens a region: saves the device's state on the thread's stack and sets the new one. A failure (unknown device,
@@ -41,7 +45,7 @@ AMP_API void amp_autocast_close(amp_region *region);
  * A declaration: from here to the end of the block that it stands in, however that is left (amp/scope.h says how, and
  * what must not jump). amp_autocast(AMP_DEVICE_CPU) { … } is a block of its own, a loop of one round as amp_scope is.
  * In C++ the options are positional, cache_enabled = true is "as around it": amp_autocast_here(AMP_DEVICE_CPU, AMP_F16,
- * enabled, cache_enabled, strict, allow_banned, table); amp/amp.hpp has them by name. */
+ * enabled, cache_enabled, strict, allow_banned, table, rules); amp/amp.hpp has them by name. */
 #ifndef __cplusplus
 #define AMP_AUTOCAST_OPEN_(...)                                                                                        \
     AMP_CALL_(amp_autocast_open(                                                                                       \
@@ -67,7 +71,8 @@ typedef struct amp_autocast_state {
         bool enabled, cache_enabled, strict, allow_banned;
         amp_dtype dtype;
         int table;
-        int reserved[5]; /* 0 */
+        int rules;       /* their number; 0: none */
+        int reserved[4]; /* 0 */
     } device[AMP_DEVICE_COUNT];
 } amp_autocast_state;
 
@@ -107,6 +112,27 @@ AMP_API amp_status amp_autocast_override(const char *op, amp_device device, amp_
 /* Table version of regions that name none. */
 AMP_API amp_status amp_autocast_set_table(const char *table);
 
+/* ---- Rules ----
+ * What a region does otherwise than its table, as a text of lines; what stands behind # is a comment:
+ *
+ *     amp-policy 1                      # first of all: the format and its version
+ *     f32   layer_norm                  # an op, or one overload of it ("add.scalar"): AMP_OVERRIDE_DENY
+ *     lower softmax                     # AMP_OVERRIDE_ALLOW
+ *     keep  add                         # AMP_OVERRIDE_CLEAR
+ *     f32   node "/encoder/0/MatMul"    # calls made at one place, and inside of it: "/encoder/0/MatMul/…"
+ *
+ * A place is the name of a model's node (where it has none, that of its first output), or else the label that the thread
+ * is under (amp/explain.h). In a name, \" and \\ stand for " and \. Of two rules for an op the last holds; one for a place
+ * goes over those for ops. What a graph has made of several calls, of which one is kept in f32, runs in f32 as a whole. `amp audit` writes such files.
+ *
+ * Rules may serve any number of regions and threads; they must outlive the regions, and the states captured in them. NULL with an error that
+ * names the file and the line: a file that cannot be read, a line that is none of these, an op that does not exist. */
+AMP_API amp_autocast_rules *amp_autocast_rules_load(const char *path);
+/* The same from a text; `name` is for messages. */
+AMP_API amp_autocast_rules *amp_autocast_rules_parse(const char *text, const char *name);
+/* Gives them back; NULL is allowed. */
+AMP_API void amp_autocast_rules_release(amp_autocast_rules *rules);
+
 /* ---- Cast cache ---- */
 typedef struct amp_cast_cache_stats {
     uint64_t hits, misses, evictions;
@@ -125,7 +151,8 @@ AMP_API void amp_cast_cache_clear(void);
 
 static inline amp_region amp_autocast_open_cxx(amp_device device, amp_dtype dtype = AMP_DTYPE_NONE, bool enabled = true,
                                                bool cache_enabled = true, bool strict = false,
-                                               bool allow_banned = false, const char *table = nullptr) {
+                                               bool allow_banned = false, const char *table = nullptr,
+                                               const amp_autocast_rules *rules = nullptr) {
     amp_autocast_args args = {};
     args.struct_size = sizeof args;
     args.device = device;
@@ -135,6 +162,7 @@ static inline amp_region amp_autocast_open_cxx(amp_device device, amp_dtype dtyp
     args.strict = strict;
     args.allow_banned = allow_banned;
     args.table = table;
+    args.rules = rules;
     return amp_autocast_open(&args);
 }
 #endif

@@ -79,6 +79,57 @@ AMP_API const char *amp_graph_metadata(const amp_graph *graph, const char *key);
 AMP_API amp_status amp_graph_run(amp_graph *graph, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,
                                  int output_count);
 
+/* ---- Watching -----------------------------------------------------------------------------------------------------
+ * A run that shows each of its steps: for pages that draw a graph, and for finding where an error comes from. Structs
+ * are libamp's, and good until the callback returns; fields may be added at their ends. */
+
+/* What a step reads or makes. */
+typedef struct amp_graph_operand {
+    const char *argument; /* the op's: "weight"; of results "out", "indices" … */
+    int value;            /* its number: who makes it has it among its results; -1: absent */
+    int input;            /* of the graph, which it is; -1: none */
+    int output;           /* of the graph, the first that it is; -1: none */
+    bool is_constant;
+    amp_tensor *tensor; /* borrowed; NULL: absent */
+    amp_tensor *f32;    /* beside_f32: the same value in the run in f32; else NULL */
+    amp_tensor
+        *local; /* beside_f32, of results: what the step makes, as the region says, of the operands of the run in f32 */
+    void *reserved[2]; /* NULL */
+} amp_graph_operand;
+
+typedef struct amp_graph_step {
+    size_t struct_size;        /* bytes that this libamp knows */
+    int number, count;         /* 0 … count - 1 */
+    const char *op, *overload; /* "linear_pointwise", "binary": what passes have made of the calls */
+    /* Where the calls come from that the step is made of: names of the model's nodes (where one has none, that of its
+     * first output), or labels (amp/explain.h) that the function made them under. */
+    const char *const *places;
+    int place_count;
+    int operand_count, result_count;
+    const amp_graph_operand *operands, *results;
+    double seconds; /* of this one run */
+} amp_graph_step;
+
+typedef struct amp_graph_watcher {
+    size_t struct_size AMP_SIZE_OF_(amp_graph_watcher);
+    /* After each step. Another status than AMP_OK ends the run, with its error. It may call ops, on this thread; they
+     * are in no region, and what they make goes when it returns, unless it is retained. May be NULL. */
+    amp_status (*step)(void *context, const amp_graph_step *step);
+    /* Before the first step, for each pass in their order: at how many places it changed the graph, and the calls
+     * before and after it. May be NULL. */
+    void (*pass)(void *context, const char *name, int places, int calls_before, int calls_after);
+    void *context;
+    /* Runs each step a second time without the region, from f32 to f32, and a third time as the region says from the
+     * operands of the second: amp_graph_operand.f32 and .local. The outputs are still those of the region. */
+    bool beside_f32;
+    unsigned char reserved[31]; /* 0 */
+} amp_graph_watcher;
+
+/* amp_graph_run, watched: the same steps and results, one step after the other. AMP_ERROR_NOT_IMPLEMENTED: the graph has no
+ * steps, because it is run op by op; the sentence says why (amp_graph_trace). */
+AMP_API amp_status amp_graph_watch(amp_graph *graph, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,
+                                   int output_count, const amp_graph_watcher *watcher);
+
 #ifdef __cplusplus
 }
 #endif

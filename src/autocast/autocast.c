@@ -15,6 +15,7 @@
 #include "policy/cast_cache.h"
 #include "policy/policy.h"
 #include "policy/promotion.h"
+#include "policy/rules.h"
 
 /* ---- Casting one argument -------------------------------------------------------------------------------------- */
 
@@ -191,6 +192,11 @@ static bool is_explained(void) {
     return (layers & AMP_LAYER_EXPLAIN) != 0;
 }
 
+static amp_policy_choice policy_of(const amp_call *call, const amp_region_state *region) {
+    const amp_policy_choice choice = amp_policy_of(call->op, call->device, region->table, call->args);
+    return region->rules ? amp_rules_choose(region->rules, call->op, choice) : choice;
+}
+
 AMP_HOT amp_status amp_autocast_layer(amp_call *call) {
     const amp_region_state *region = &amp_region_states[call->device];
     if (!region->enabled) {
@@ -198,7 +204,7 @@ AMP_HOT amp_status amp_autocast_layer(amp_call *call) {
         if (other) AMP_TRY(note_bypass(call, other, "the region is for another device"));
         return amp_call_next(call);
     }
-    const amp_policy_choice choice = amp_policy_of(call->op, call->device, region->table, call->args);
+    const amp_policy_choice choice = policy_of(call, region);
     call->note.in_region = true;
     call->note.region = region->dtype;
     call->note.policy = choice.policy;

@@ -9,6 +9,7 @@ typedef enum amp_lock_name {
     AMP_LOCK_GRAPHS, /* the nets of graphs */
     AMP_LOCK_USER_FUNCTIONS,
     AMP_LOCK_USER_OPS,
+    AMP_LOCK_RULES,       /* the list of amp_autocast_rules */
     AMP_LOCK_SAFETENSORS, /* the tensors that files have given out */
     AMP_LOCK_EXPLAIN,
     AMP_LOCK_KERNELS,     /* recursive: a self-test may select kernels of other families */

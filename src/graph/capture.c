@@ -9,6 +9,8 @@
 #include "core/memory.h"
 #include "core/thread.h"
 #include "dispatch/layers.h"
+#include "policy/place.h"
+#include "policy/rules.h"
 
 enum { MOST_FOLDED_BYTES = 64 << 20 }; /* larger results of constants are computed anew in each run */
 
@@ -122,6 +124,9 @@ static written write_down(amp_capture *c, const amp_call *call) {
         give_up(c, "no memory", call->op);
         return w;
     }
+    const char *place = amp_place ? amp_place : amp_label_path();
+    amp_net_note_place(w.node, place);
+    w.node->is_f32 = amp_rules_keep_f32(amp_region_rules(call->device), call->op, place);
     add_operands(c, call, &w);
     if (w.depends != 0 && sizes_by_elements(call)) give_up(c, "the size of a result depends on elements", call->op);
     return w;

@@ -8,6 +8,7 @@
 #include "core/thread.h"
 #include "graph/hand_out.h"
 #include "graph/net.h"
+#include "policy/rules.h"
 
 enum { ITEMS = 64 }; /* of lists in one call; more are on the heap */
 
@@ -83,9 +84,16 @@ static amp_status run_node(execution *e, const amp_net_node *node) {
     if (!a.items) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a list", node->op->name);
     fill_operands(e, node, &a);
     const bool is_list = (node->op->flags & AMP_OP_RETURNS_LIST) != 0;
+    amp_pinned = node->is_f32;
     const amp_status status = is_list ? call_list(e, node, &a) : call_single(e, node, &a);
+    amp_pinned = false;
     if (a.items != a.few) amp_free(a.items);
     return status;
+}
+
+amp_status amp_net_run_node(const amp_net *net, const amp_net_node *node, amp_tensor **values) {
+    execution e = {.net = net, .values = values};
+    return run_node(&e, node);
 }
 
 /* ---- All of them ----------------------------------------------------------------------------------------------- */

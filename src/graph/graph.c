@@ -140,13 +140,15 @@ static amp_tensor *as_declared(const amp_graph_value *v, amp_tensor *t) {
 }
 
 /* All outputs are computed in a frame of the run; those that were asked for leave it. */
-static amp_status compute(const amp_graph *g, amp_tensor *const *inputs, amp_tensor **outputs, int wanted) {
+static amp_status compute(const amp_graph *g, amp_tensor *const *inputs, amp_tensor **outputs, int wanted,
+                          const amp_graph_watcher *watcher) {
     const amp_graph_source *s = &g->source;
     amp_scope_frame frame;
     amp_tensor **all = amp_alloc_zeroed((size_t)s->output_count * sizeof *all);
     if (!all) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d outputs", s->name, s->output_count);
     amp_scope_push(&frame);
-    amp_status status = amp_nets_compute(g->nets, s, inputs, all);
+    amp_status status =
+        watcher ? amp_nets_watch(g->nets, s, inputs, all, watcher) : amp_nets_compute(g->nets, s, inputs, all);
     for (int i = 0; status == AMP_OK && i < wanted; i++) {
         all[i] = as_declared(&s->outputs[i], all[i]);
         if (!all[i]) status = amp_pending_error();
@@ -166,5 +168,18 @@ amp_status amp_graph_run(amp_graph *g, amp_tensor *const *inputs, int input_coun
     if (amp_failed()) return amp_pending_error();
     if (!g) return amp_fail(AMP_ERROR_INVALID, "graph_run: the graph is NULL");
     AMP_TRY(check_inputs(&g->source, inputs, input_count, outputs, output_count));
-    return compute(g, inputs, outputs, output_count);
+    return compute(g, inputs, outputs, output_count, NULL);
+}
+
+amp_status amp_graph_watch(amp_graph *g, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,
+                           int output_count, const amp_graph_watcher *given) {
+    amp_graph_watcher watcher;
+    for (int i = 0; outputs && i < output_count; i++) outputs[i] = NULL;
+    if (amp_failed()) return amp_pending_error();
+    if (!g) return amp_fail(AMP_ERROR_INVALID, "graph_watch: the graph is NULL");
+    AMP_TRY(amp_struct_read("graph_watch", "amp_graph_watcher", &watcher, sizeof watcher, sizeof watcher.struct_size,
+                            given));
+    AMP_TRY(amp_struct_reserved("graph_watch", watcher.reserved, sizeof watcher.reserved));
+    AMP_TRY(check_inputs(&g->source, inputs, input_count, outputs, output_count));
+    return compute(g, inputs, outputs, output_count, &watcher);
 }

@@ -36,6 +36,7 @@ static void free_node(amp_net_node *node) {
     amp_free(node->args);
     amp_free(node->operands);
     amp_free(node->results);
+    amp_free(node->places);
     *node = (amp_net_node){0};
 }
 
@@ -189,6 +190,7 @@ amp_net_node *amp_net_rewrite(amp_net *net, int k, const char *op, const amp_net
         }
     }
     made.results[0] = net->nodes[k].results[0];
+    amp_net_join(net, k, &made);
     free_node(&net->nodes[k]);
     net->nodes[k] = made;
     return &net->nodes[k];

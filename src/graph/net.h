@@ -3,6 +3,8 @@
 #ifndef AMP_GRAPH_NET_H
 #define AMP_GRAPH_NET_H
 
+#include "amp/autocast.h"
+#include "amp/graph.h"
 #include "core/tensor_impl.h"
 #include "policy/op_table.h"
 
@@ -34,14 +36,27 @@ typedef struct amp_net_node {
     amp_net_operand *operands; /* by argument, then place */
     int *results;              /* values, by the op's outputs or places in its list; AMP_NET_NONE: not wanted */
     int operand_count, result_count;
+    char *places; /* where its calls were made: names of nodes or labels, a line each; NULL: not known */
+    bool is_f32;  /* in a region too: rules keep one of its calls so */
 } amp_net_node;
+
+/* What a pass did. */
+typedef struct amp_net_change {
+    const char *pass;
+    int places, before, after; /* calls */
+} amp_net_change;
+
+enum { AMP_NET_CHANGES = 16 };
 
 typedef struct amp_net {
     amp_net_value *values;
     amp_net_node *nodes;
     int *inputs, *outputs; /* values */
     int value_count, node_count, input_count, output_count;
-    size_t value_room, node_room; /* bytes */
+    size_t value_room, node_room;    /* bytes */
+    const amp_autocast_rules *rules; /* of the region that it is for, while passes run; else NULL */
+    amp_net_change changes[AMP_NET_CHANGES];
+    int change_count;
     bool
         keeps_given; /* constants that were there before stay, without a reader too: their versions say whether the net holds */
 } amp_net;
@@ -67,7 +82,20 @@ void amp_net_replace_from(amp_net *net, int k, int old, int value);
 /* Takes out nodes whose results nobody reads, closes the gaps, and counts uses and last uses. */
 void amp_net_count(amp_net *net);
 
+/* The node's calls were made there; "": not known. */
+void amp_net_note_place(amp_net_node *node, const char *place);
+/* Node k is about to become `made`, which gets its places and is_f32, and those of the calls that it takes the place of: all
+ * between its operands and those of `made`. */
+void amp_net_join(const amp_net *net, int k, amp_net_node *made);
+
 /* Runs it, node by node, through the dispatcher; outputs belong to the innermost scope. */
 amp_status amp_net_execute(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
+
+/* One node, whose operands stand in `values`; so do its results afterwards, of the innermost scope. */
+amp_status amp_net_run_node(const amp_net *net, const amp_net_node *node, amp_tensor **values);
+
+/* amp_net_execute with a watcher, which has been checked. */
+amp_status amp_net_watch(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs,
+                         const amp_graph_watcher *watcher);
 
 #endif /* AMP_GRAPH_NET_H */

@@ -13,8 +13,9 @@
 #include "graph/capture.h"
 #include "graph/passes.h"
 #include "policy/regions.h"
+#include "policy/rules.h"
 
-enum { WORDS_OF_REGION = 3, WORDS_OF_INPUT = 3 + AMP_MAX_RANK, MOST_READ_BYTES = 8192 };
+enum { WORDS_OF_REGION = 4, WORDS_OF_INPUT = 3 + AMP_MAX_RANK, MOST_READ_BYTES = 8192 };
 
 /* What a net is for, and the net. */
 typedef struct entry {
@@ -22,10 +23,11 @@ typedef struct entry {
     uint64_t reads; /* the inputs whose elements the net hangs on: bits as in amp_net_value.depends … */
     char *elements; /* … and those elements, one input after the other */
     size_t element_bytes;
-    amp_net *net;  /* NULL: the source computes, each time */
-    int users;     /* runs that go on */
-    uint64_t used; /* when, by count of runs */
-    bool gone;     /* the last user frees it */
+    amp_net *net;         /* NULL: the source computes, each time, … */
+    const char *why, *at; /* … because of this, at this op */
+    int users;            /* runs that go on */
+    uint64_t used;        /* when, by count of runs */
+    bool gone;            /* the last user frees it */
 } entry;
 
 /* Guarded by AMP_LOCK_GRAPHS. */
@@ -58,13 +60,18 @@ static size_t key_words(const amp_graph_source *s) {
     return WORDS_OF_REGION + (size_t)s->input_count * WORDS_OF_INPUT;
 }
 
+static amp_device device_of(const amp_graph_source *s, amp_tensor *const *inputs) {
+    return s->input_count > 0 ? amp_tensor_device(inputs[0]) : AMP_DEVICE_CPU;
+}
+
 static void write_key(const amp_graph_source *s, amp_tensor *const *inputs, int64_t *key) {
-    const amp_device device = s->input_count > 0 ? amp_tensor_device(inputs[0]) : AMP_DEVICE_CPU;
+    const amp_device device = device_of(s, inputs);
     const amp_region_state *region = &amp_region_states[device];
     memset(key, 0, key_words(s) * sizeof *key);
     key[0] = region->enabled;
     key[1] = region->enabled ? (int64_t)region->dtype : 0;
     key[2] = region->enabled ? (int64_t)region->table : 0;
+    key[3] = amp_rules_number(amp_region_rules(device));
     for (int i = 0; i < s->input_count; i++) {
         int64_t *at = key + WORDS_OF_REGION + (size_t)i * WORDS_OF_INPUT;
         at[0] = inputs[i]->dtype;
@@ -221,9 +228,13 @@ static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const
     AMP_TRY(capture(s, inputs, outputs, &c));
     if (!c.net && amp_verbose("graph"))
         fprintf(stderr, "graph %s: runs op by op: %s%s%s\n", s->name, c.failed, *c.at ? ": " : "", c.at);
+    if (c.net) c.net->rules = amp_region_rules(device_of(s, inputs));
     const bool changed = c.net && amp_net_improve(c.net, s->name, s->exact);
+    if (c.net) c.net->rules = NULL; /* they may go before it */
     entry *e = make_entry(s, key, inputs, c.net, c.reads);
     if (!e) return amp_pending_error(); /* without memory for a net there is none; its error may stand */
+    e->why = c.net ? "it looks at more elements of its inputs than can be compared" : c.failed;
+    e->at = c.net ? "" : c.at;
     amp_status status = AMP_OK;
     if (changed || c.is_approximate) status = compute(s, e, inputs, outputs);
     keep(nets, e);
@@ -242,6 +253,46 @@ amp_status amp_nets_compute(amp_nets *nets, const amp_graph_source *s, amp_tenso
         give_back(e);
     } else {
         status = compute_first(nets, s, key, inputs, outputs);
+    }
+    amp_free(key);
+    return status;
+}
+
+/* ---- With a watcher -------------------------------------------------------------------------------------------- */
+
+static amp_status watch_net(const amp_graph_source *s, const entry *e, amp_tensor *const *inputs, amp_tensor **outputs,
+                            const amp_graph_watcher *watcher) {
+    if (e->net) return amp_net_watch(e->net, inputs, outputs, watcher);
+    const amp_status status = strcmp(e->why, "no memory") == 0 ? AMP_ERROR_MEMORY : AMP_ERROR_NOT_IMPLEMENTED;
+    return amp_fail(status, "%s: there are no steps to watch, it is run op by op: %s%s%s", s->name, e->why,
+                    *e->at ? ": " : "", e->at);
+}
+
+/* The first run, whose results go. */
+static amp_status make_net(amp_nets *nets, const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs) {
+    amp_scope_frame frame;
+    amp_tensor **outputs = amp_alloc_zeroed((size_t)s->output_count * sizeof *outputs);
+    if (!outputs) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d outputs", s->name, s->output_count);
+    amp_scope_push(&frame);
+    const amp_status status = compute_first(nets, s, key, inputs, outputs);
+    amp_scope_pop(&frame);
+    amp_free(outputs);
+    return status;
+}
+
+amp_status amp_nets_watch(amp_nets *nets, const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor **outputs,
+                          const amp_graph_watcher *watcher) {
+    int64_t *key = amp_alloc(key_words(s) * sizeof *key);
+    if (!key) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a run", s->name);
+    write_key(s, inputs, key);
+    entry *e = take(nets, s, key, inputs);
+    amp_status status = e ? AMP_OK : make_net(nets, s, key, inputs);
+    if (!e && status == AMP_OK) e = take(nets, s, key, inputs);
+    if (e) {
+        status = watch_net(s, e, inputs, outputs, watcher);
+        give_back(e);
+    } else if (status == AMP_OK) { /* or other threads' runs have driven it out, or write weights */
+        status = amp_fail(AMP_ERROR_MEMORY, "%s: there is no memory for its steps", s->name);
     }
     amp_free(key);
     return status;

@@ -51,8 +51,8 @@ static bool same_operands(const amp_net_node *a, const amp_net_node *b) {
 }
 
 static bool are_same(const amp_net_node *a, const amp_net_node *b) {
-    return a->op == b->op && a->result_count == b->result_count && same_operands(a, b) && same_numbers(a, b) &&
-           same_arguments(a, b);
+    return a->op == b->op && a->is_f32 == b->is_f32 && a->result_count == b->result_count && same_operands(a, b) &&
+           same_numbers(a, b) && same_arguments(a, b);
 }
 
 static uint32_t hash_of(const amp_net_node *node) {

@@ -30,6 +30,8 @@ bool amp_net_improve(amp_net *net, const char *name, bool exact) {
             places += more;
             if (more > 0) amp_net_count(net);
         }
+        if (net->change_count < AMP_NET_CHANGES)
+            net->changes[net->change_count++] = (amp_net_change){passes[i].name, places, before, net->node_count};
         if (tells)
             fprintf(stderr, "graph %s: %-12s %4d places, %4d -> %4d calls\n", name, passes[i].name, places, before,
                     net->node_count);

@@ -11,6 +11,7 @@
 #include "onnx/node_name.h"
 #include "onnx/run_state.h"
 #include "onnx/step.h"
+#include "policy/place.h"
 
 enum { MOST_DEPTH = 64, MOST_ROUNDS = 1000000 };
 
@@ -90,6 +91,14 @@ static void take_results(environment *e, const amp_onnx_node *node, amp_tensor *
     }
 }
 
+/* What the node's calls are known by: its name, else its first output's. */
+static const char *place_of(const environment *e, const amp_onnx_node *node) {
+    for (int i = 0; !*node->name && i < node->output_count; i++) {
+        if (node->outputs[i] >= 0) return e->graph->values[node->outputs[i]].name;
+    }
+    return node->name;
+}
+
 static amp_status run_node(struct amp_onnx_run *run, environment *e, const amp_onnx_node *node) {
     amp_tensor *results[AMP_ONNX_MOST_PLACES];
     amp_scope_frame frame;
@@ -97,7 +106,10 @@ static amp_status run_node(struct amp_onnx_run *run, environment *e, const amp_o
     memset(results, 0, (size_t)node->output_count * sizeof *results);
     amp_onnx_step step = {.run = run, .node = node, .values = e->values, .results = results};
     amp_scope_push(&frame);
+    const char *outer = amp_place;
+    amp_place = place_of(e, node);
     amp_status status = node->function ? run_function(&step) : node->op->run(&step);
+    amp_place = outer;
     if (status == AMP_OK) status = amp_pending_error();
     if (status == AMP_OK) take_results(e, node, results);
     amp_scope_pop(&frame);

@@ -5,6 +5,7 @@
 #include "core/thread.h"
 #include "policy/policy.h"
 #include "policy/regions.h"
+#include "policy/rules.h"
 
 typedef struct verdict {
     amp_dtype dtype;
@@ -42,7 +43,8 @@ amp_dtype amp_autocast_dtype_for(const char *name, amp_device device, const char
         snprintf(reason_text, room, "%s: no enabled region for %s on this thread", name, amp_device_name(device));
         return AMP_DTYPE_NONE;
     }
-    const amp_policy_choice choice = amp_policy_of(op, device, region->table, NULL);
+    const amp_policy_choice above = amp_policy_of(op, device, region->table, NULL);
+    const amp_policy_choice choice = amp_rules_choose(region->rules, op, above);
     const verdict v = judge(region, choice.policy);
     const bool names_dtype = v.why[strlen(v.why) - 1] == ' ';
     snprintf(reason_text, room, "%s: policy %s of %s on %s: %s%s", name, amp_policy_name(choice.policy),

@@ -7,6 +7,7 @@
 #include "policy/cast_cache.h"
 #include "policy/policy.h"
 #include "policy/regions.h"
+#include "policy/rules.h"
 
 /* The dtypes that a region may lower to, the default first. */
 static const amp_dtype lower_dtypes[AMP_DEVICE_COUNT][2] = {
@@ -111,6 +112,7 @@ static amp_status read_args(const amp_autocast_args *args, amp_region_state *sta
     if (args->cache_enabled.set) state->cache_enabled = args->cache_enabled.value;
     if (args->strict) state->strict = true;
     if (args->allow_banned) state->allow_banned = true;
+    if (args->rules) state->rules = args->rules;
     return AMP_OK;
 }
 
@@ -180,6 +182,7 @@ amp_status amp_autocast_get_state(amp_autocast_state *state, size_t bytes) {
         captured.device[d].allow_banned = s->allow_banned;
         captured.device[d].dtype = s->dtype;
         captured.device[d].table = (int)s->table;
+        captured.device[d].rules = amp_rules_number(s->rules);
     }
     return amp_struct_write("autocast_get_state", state, bytes, &captured, sizeof captured);
 }
@@ -208,7 +211,10 @@ amp_status amp_autocast_enter_state(const amp_autocast_state *given, size_t byte
             .strict = state.device[d].strict,
             .allow_banned = state.device[d].allow_banned,
             .table = (amp_table)state.device[d].table,
+            .rules = amp_rules_of_number(state.device[d].rules),
         };
+        if (state.device[d].rules != 0 && !restored[d].rules)
+            return amp_fail(AMP_ERROR_INVALID, "autocast_restore: the rules of the state were released");
         AMP_TRY(lower_dtype((amp_device)d, state.device[d].dtype, &restored[d].dtype));
     }
     memcpy(amp_region_states, restored, sizeof restored);

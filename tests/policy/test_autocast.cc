@@ -368,7 +368,7 @@ TEST_F(Autocast, AStateOfAnOlderOrNewerProgramIsRestored) {
     EXPECT_EQ(amp_autocast_enter_state(&newer.known, sizeof newer), AMP_ERROR_INVALID);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"does not know"}));
     EXPECT_EQ(amp_autocast_restore_end(), AMP_OK);
-    newer.known.device[0].reserved[4] = 1;
+    newer.known.device[0].reserved[3] = 1;
     EXPECT_EQ(amp_autocast_restore(&newer.known), AMP_ERROR_INVALID);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"amp_autocast_capture"}));
     EXPECT_EQ(amp_autocast_restore_end(), AMP_OK);

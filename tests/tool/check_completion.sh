@@ -54,6 +54,17 @@ offers "--scale --seconds --seed --shape" run --s
 offers "cpu cuda" run --device ""
 offers "amx avx2 avx512 avx512bf16 ref" run --isa ""
 offers "nchw nhwc" run --layout n
+offers "bench" b
+offers "amx" bench --isa am
+offers "audit" a
+offers "amx" audit --isa am
+offers "tools/amp/completion.bash" audit --html tools/amp/compl
+offers "tools/amp/completion.bash" run --policy tools/amp/compl
+[ -z "$(complete_words audit --cosine tools/amp/compl)" ] || fail "a cosine is no file"
+offers "--scale --seconds --seed --shape" bench --s
+offers "--scale --seconds --seed --shape" explain --s
+offers "tools/amp/completion.bash" bench tools/amp/compl
+offers "tools/amp/completion.bash" explain --output tools/amp/compl
 offers "tools/amp/completion.bash" run tools/amp/compl
 offers "tools/amp/completion.bash" run --input x = tools/amp/compl
 [ -z "$(complete_words run --seed tools/amp/compl)" ] || fail "a seed is no file"
@@ -65,7 +76,7 @@ offers "tools/amp/completion.bash" explain -- cat tools/amp/compl
 [ -z "$(complete_words nonsense info)" ] || fail "a command that does not exist has arguments"
 
 all=
-for command in info run explain replay; do
+for command in info run bench audit explain replay; do
     options=$(help_options $command)
     all="$all $options"
     offered=$(complete_words $command -- | grep -v -x -e -- | LC_ALL=C sort -u)

@@ -70,6 +70,8 @@ expect 1 "ended with exit code 3" "$amp" explain -- sh -c 'exit 3'
 expect 1 "linear" "$amp" explain -- sh -c "$program; exit 3" # the report all the same
 expect 1 "ended with signal 9" "$amp" explain -- sh -c 'kill -9 $$'
 expect 2 "missing" "$amp" explain
+expect 2 "$folder/absent.onnx: cannot open it" "$amp" explain "$folder/absent.onnx"
+expect 0 "MODEL.onnx" "$amp" explain --help
 expect 2 "No such file" "$amp" explain "$folder/absent"
 expect 2 "is no report" "$amp" explain "$folder"
 expect 2 "to run it: amp explain -- $program" "$amp" explain "$program"
@@ -91,7 +93,7 @@ for signal in TERM HUP; do
 done
 # A full disk.
 for command in "info" "info --json" "info --ops" "info --kernels" "--help" "--version" "explain --help" \
-    "explain $folder/run.json" "explain --json $folder/run.json" "replay --help"; do
+    "bench --help" "explain $folder/run.json" "explain --json $folder/run.json" "replay --help"; do
     # shellcheck disable=SC2086
     "$amp" $command >/dev/full 2>"$folder/err"
     [ $? = 1 ] && grep -q "No space left on device" "$folder/err" ||

@@ -5,8 +5,13 @@ _amp_options() {
     case $1 in
     info) echo --kernels --ops --load --json --help ;;
     run) echo --input --shape --seed --output --exact --f32 --bf16 --seconds --runs --threads --device --isa --mean --scale \
-        --layout --check --json --help ;;
-    explain) echo --json --all --width --help -- ;;
+        --layout --check --policy --json --help ;;
+    bench) echo --input --shape --seed --exact --f32 --bf16 --seconds --runs --threads --isa --mean --scale --layout --json \
+        --help ;;
+    audit) echo --cosine --error --output --html --input --sets --shape --seed --exact --seconds --threads --isa --mean --scale \
+        --layout --json --help ;;
+    explain) echo --json --all --width --help --output --input --shape --seed --exact --f32 --bf16 --seconds --runs --threads \
+        --isa --mean --scale --layout -- ;;
     replay) echo --device --filter --strided --allow-missing --allow-wrong --time --load --json --help ;;
     *) echo --help --version ;;
     esac
@@ -39,7 +44,7 @@ _amp() {
     local command=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        _amp_words "info run explain replay $(_amp_options amp)" "$word"
+        _amp_words "info run bench audit explain replay $(_amp_options amp)" "$word"
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -52,12 +57,12 @@ _amp() {
     "info --ops" | "replay --filter")
         [[ $word == -* ]] || _amp_words "$("${COMP_WORDS[0]}" info --ops 2>/dev/null | awk 'NR > 1 { print $1 }')" "$word" ;;
     "replay --device" | "run --device") _amp_words "cpu cuda" "$word" ;;
-    "run --isa") _amp_words "ref avx2 avx512 avx512bf16 amx" "$word" ;;
-    "run --layout") _amp_words "nchw nhwc" "$word" ;;
-    "explain --width" | "run --shape" | "run --seed" | "run --seconds" | "run --runs" | "run --threads" | "run --mean" | \
-        "run --scale") return ;; # numbers
+    *" --isa") _amp_words "ref avx2 avx512 avx512bf16 amx" "$word" ;;
+    *" --layout") _amp_words "nchw nhwc" "$word" ;;
+    *" --width" | *" --shape" | *" --seed" | *" --seconds" | *" --runs" | *" --threads" | *" --mean" | *" --scale" | \
+        *" --cosine" | *" --error" | *" --sets") return ;; # numbers
     "info --load" | "replay --load" | "replay --allow-missing" | "replay --allow-wrong") _amp_files "$word" ;;
-    "run "* | "explain "* | "replay "*) [[ $word == -* ]] || _amp_files "${word#=}" ;; # bash parts NAME=FILE
+    "run "* | "bench "* | "audit "* | "explain "* | "replay "*) [[ $word == -* ]] || _amp_files "${word#=}" ;; # bash parts NAME=FILE
     esac
     if [[ $word == -* ]] || { [ -z "$word" ] && [ "$command $before" = "info info" ]; }; then
         _amp_words "$(_amp_options "$command")" "$word"

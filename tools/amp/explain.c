@@ -16,11 +16,13 @@
 #include "command.h"
 #include "explain/summary.h"
 #include "explain/table.h"
+#include "explain_model.h"
 #include "explain_peak.h"
 
 static const char help[] =
     "usage: amp explain [--json | --all] [--width N] FILE\n"
-    "       amp explain [--json | --all] [--width N] -- PROGRAM [ARGUMENT…]\n\n"
+    "       amp explain [--json | --all] [--width N] -- PROGRAM [ARGUMENT…]\n"
+    "       amp explain [-o PAGE.html] [OPTION…] MODEL.onnx\n\n"
     "Totals per op and per label. Then, per region, label, op, shape, layout and window: calls, time,\n"
     "that of the first call and the median of the others, operations a second and their share of what\n"
     "the machine can do (probed when the program has ended), the widest type among the arguments once\n"
@@ -32,7 +34,17 @@ static const char help[] =
     "  --json     the report for programs\n"
     "  --all      also the rows that took less than 0.1 % of the time\n"
     "  --width N  columns of a line (that of the terminal, else 120); what finds no room stands below\n"
-    "  --help     this text\n";
+    "  --help     this text\n\n"
+    "Of a MODEL in ONNX's format it runs the steps one by one, in f32 and in bf16, and writes a page of\n"
+    "HTML, MODEL.html or the one of --output: the graph, drawn by Graphviz's dot where that is there,\n"
+    "coloured by type and sized by time; of each step its shapes, its time, the kernel, and why it ran\n"
+    "in this type and by this kernel; what each pass did, and where the time goes.\n\n"
+    "  -o, --output FILE    the page\n"
+    "  --f32, --bf16        only this one\n"
+    "  --seconds S          how long to run (3); --runs N: at most so many of each\n"
+    "  --threads N, --isa NAME, --exact\n"
+    "  --input NAME=FILE, --shape NAME=1x3x640x640, --seed N, --mean A,B,C, --scale A,B,C,\n"
+    "  --layout nchw|nhwc   as amp run --help tells\n";
 
 typedef struct options {
     bool json, all, help;
@@ -206,8 +218,31 @@ static int explain_program(const options *o) {
     return code;
 }
 
+/* Reports are JSON, which begins with a brace; a model is a message of Protocol Buffers, whose first field here never does. */
+static bool has_model(const char *file) {
+    enum { FIRST_FIELD = 0x08 }; /* ir_version, which exporters write first */
+    struct stat s;
+    const char *end = strrchr(file, '.');
+    if (end && strcmp(end, ".onnx") == 0) return true;
+    FILE *in = stat(file, &s) == 0 && S_ISREG(s.st_mode) ? fopen(file, "rb") : NULL;
+    const int first = in ? fgetc(in) : EOF;
+    if (in) fclose(in);
+    return first == FIRST_FIELD;
+}
+
+/* Whether some word before "--" that is no option, nor an option's value, is a model. */
+static bool names_model(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (argv[i][0] != '-' && has_model(argv[i])) return true;
+    }
+    return false;
+}
+
 int amp_command_explain(int argc, char **argv) {
     options o = {0};
+    bool helps = false;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) helps = helps || strcmp(argv[i], "--help") == 0;
+    if (!helps && names_model(argc, argv)) return explain_model(argc, argv);
     const int code = parse(argc, argv, &o);
     if (code != AMP_EXIT_OK) return code;
     if (o.help) {

@@ -14,7 +14,9 @@ static const struct {
 } commands[] = {
     {"info", amp_command_info, "this machine: instruction sets, cores, caches, libraries, devices"},
     {"run", amp_command_run, "a model from an ONNX file: times, memory, and f32 beside bf16"},
-    {"explain", amp_command_explain, "a recorded run: per op its policy, casts, kernel and time, and why"},
+    {"bench", amp_command_bench, "a model on every instruction set of the machine, side by side"},
+    {"audit", amp_command_audit, "where bf16 adds its error in a model, and a policy: what to keep in f32"},
+    {"explain", amp_command_explain, "a recorded run, or a page of a model: types, casts, kernels, times, and why"},
     {"replay", amp_command_replay, "runs recorded operator cases and compares the results"},
 };
 

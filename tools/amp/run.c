@@ -62,7 +62,7 @@ static int run_all(const run_options *o) {
 
 int amp_command_run(int argc, char **argv) {
     run_options o;
-    int code = run_options_parse(argc, argv, &o);
+    int code = run_options_parse(argc, argv, RUN_COMMAND, &o);
     if (!code && o.help) {
         fputs(run_help, stdout);
     } else if (!code) {

@@ -1,5 +1,6 @@
-/* amp run: a model out of an ONNX file, on inputs given or made up, in f32 and in bf16. What its files share; each
- * function that can fail says what is wrong on standard error and returns an exit code. */
+/* amp run: a model out of an ONNX file, on inputs given or made up, in f32 and in bf16. What its files share, and amp bench
+ * (bench.h) and explain (page.h) have of it; each function that can fail says what is wrong on standard error and returns an
+ * exit code. */
 #ifndef AMP_TOOL_RUN_H
 #define AMP_TOOL_RUN_H
 
@@ -10,6 +11,7 @@
 #include "command.h"
 
 /* ---- The command line (run_options.c) ---------------------------------------------------------------------------- */
+typedef enum run_command { RUN_COMMAND = 1, BENCH_COMMAND = 2, EXPLAIN_COMMAND = 4, AUDIT_COMMAND = 8 } run_command;
 typedef enum run_kind { RUN_F32, RUN_BF16, RUN_KINDS } run_kind; /* what a model is run in */
 typedef enum run_layout { RUN_BY_SHAPE, RUN_NCHW, RUN_NHWC } run_layout;
 enum { RUN_CHANNELS = 3 };
@@ -25,7 +27,7 @@ typedef struct run_numbers {
 } run_numbers;
 
 typedef struct run_options {
-    const char *model, *output, *isa;
+    const char *model, *output, *isa, *policy;
     run_list inputs, shapes; /* NAME=FILE, NAME=1x3 */
     bool wanted[RUN_KINDS];
     bool json, check, help, exact;
@@ -34,14 +36,19 @@ typedef struct run_options {
     run_numbers mean, scale;
     int64_t runs, threads, seed; /* threads: 0: as they are */
     double seconds;
+    const char *page;     /* amp audit: --html, … */
+    double cosine, error; /* … what is asked for; 0: not that */
+    int64_t sets;         /* … of inputs that are made up */
 } run_options;
 
 extern const char run_help[];
 /* To be freed by run_options_free also where it fails. */
-int run_options_parse(int argc, char **argv, run_options *o);
+int run_options_parse(int argc, char **argv, run_command command, run_options *o);
 void run_options_free(run_options *o);
 
 /* ---- Sentences (run_text.c) -------------------------------------------------------------------------------------- */
+/* The command's name in sentences: "run" until then. */
+void run_name(const char *command);
 /* "amp run: …", without what a terminal would obey. Returns `code`. */
 int run_fail(int code, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 /* The same, with a pointer to --help: AMP_EXIT_USAGE. */
@@ -160,8 +167,16 @@ typedef struct run_results {
 
 /* Instruction sets, threads, device: as the options say. Once a process, before any op. */
 int run_set_up(const run_options *o);
+/* The rules of runs in bf16 from now on; NULL: none. run_set_up takes those of --policy. */
+struct amp_autocast_rules;
+void run_use_rules(const struct amp_autocast_rules *rules);
 /* One run; outputs are the caller's. */
 amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **outputs);
+/* One run, whose outputs nobody wants; `room` has a place for each. */
+int run_timed(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **room,
+              double *ms);
+bool run_times_add(run_times *t, double ms); /* false: no memory */
+void run_times_sort(run_times *t);
 /* Loads the model and runs it once, in processes that do just that. */
 int run_cold(const run_options *o, run_times times[RUN_KINDS]);
 /* Runs it in what is wanted, in turns. To be freed by run_results_free also where it fails. */
@@ -198,7 +213,13 @@ int run_save_begin(const run_options *o);
 int run_save(run_report *r);
 int run_print_model(const run_report *r);
 int run_print_figures(const run_report *r);
+/* Digits behind the point that show four, if six will do. */
+int run_digits_of(double value);
 int run_print_outputs(const run_report *r);
 int run_print_json(const run_report *r);
+/* What a run's report has that others have too: {"model": …, "seed": …, "inputs": …}; NULL: no memory. */
+struct json_t *run_json_begin(const run_report *r);
+/* Of the times of one kind, which are at least one. */
+struct json_t *run_json_times(const run_times *t, const run_inputs *in);
 
 #endif /* AMP_TOOL_RUN_H */

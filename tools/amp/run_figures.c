@@ -42,8 +42,7 @@ static const struct {
 
 enum { FIGURES = sizeof figures / sizeof *figures };
 
-/* Digits behind the point that show four, if six will do. */
-static int digits_of(double value) {
+int run_digits_of(double value) {
     int digits = 0;
     for (; value < 999.5 && digits < 6; value *= 10) digits++;
     return digits;
@@ -53,7 +52,7 @@ static int digits_of(double value) {
 static void write_row(run_table *t, const run_report *r, figure_function *ask) {
     int digits = 0;
     for (int kind = 0; kind < RUN_KINDS; kind++) {
-        const int its = r->options->wanted[kind] ? digits_of(ask(r, (run_kind)kind)) : 0;
+        const int its = r->options->wanted[kind] ? run_digits_of(ask(r, (run_kind)kind)) : 0;
         if (its > digits) digits = its;
     }
     for (int kind = 0; kind < RUN_KINDS; kind++) {

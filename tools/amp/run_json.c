@@ -94,8 +94,7 @@ static json_t *output_json(const run_report *r, int index) {
     return object;
 }
 
-static json_t *times_json(const run_report *r, run_kind kind) {
-    const run_times *t = &r->results->times[kind];
+json_t *run_json_times(const run_times *t, const run_inputs *in) {
     json_t *object = json_object(), *list = json_array();
     const double median = run_quantile(t, 0.5);
     for (int i = 0; i < t->count; i++) json_array_append_new(list, number(t->ms[i]));
@@ -105,7 +104,7 @@ static json_t *times_json(const run_report *r, run_kind kind) {
     json_object_set_new(object, "median_ms", number(median));
     json_object_set_new(object, "p10_ms", number(run_quantile(t, 0.1)));
     json_object_set_new(object, "p90_ms", number(run_quantile(t, 0.9)));
-    json_object_set_new(object, "items_per_second", number(1e3 * (double)run_items(r->inputs) / median));
+    json_object_set_new(object, "items_per_second", number(1e3 * (double)run_items(in) / median));
     json_object_set_new(object, "sorted_ms", list);
     return object;
 }
@@ -128,17 +127,24 @@ static json_t *machine_json(const run_options *o) {
                      amp_device_name(o->device));
 }
 
-static json_t *report_json(const run_report *r) {
-    json_t *root = json_object(), *inputs = json_array(), *outputs = json_array(), *times = json_object();
+json_t *run_json_begin(const run_report *r) {
+    json_t *root = json_object(), *inputs = json_array();
     for (int i = 0; i < r->model->input_count; i++) json_array_append_new(inputs, input_json(&r->inputs->items[i]));
-    for (int i = 0; i < r->model->output_count; i++) json_array_append_new(outputs, output_json(r, i));
-    for (int kind = 0; kind < RUN_KINDS; kind++) {
-        if (r->results->times[kind].count) json_object_set_new(times, names[kind], times_json(r, (run_kind)kind));
-    }
     json_object_set_new(root, "model", model_json(r));
-    json_object_set_new(root, "machine", machine_json(r->options));
+    json_object_set_new(root, "policy", text(r->options->policy));
     json_object_set_new(root, "seed", json_integer((json_int_t)r->options->seed));
     json_object_set_new(root, "inputs", inputs);
+    return root;
+}
+
+static json_t *report_json(const run_report *r) {
+    json_t *root = run_json_begin(r), *outputs = json_array(), *times = json_object();
+    for (int i = 0; i < r->model->output_count; i++) json_array_append_new(outputs, output_json(r, i));
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        const run_times *its = &r->results->times[kind];
+        if (its->count) json_object_set_new(times, names[kind], run_json_times(its, r->inputs));
+    }
+    json_object_set_new(root, "machine", machine_json(r->options));
     json_object_set_new(root, "outputs", outputs);
     json_object_set_new(root, "times", times);
     return root;

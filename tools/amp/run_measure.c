@@ -19,8 +19,20 @@ static int use_isa(const char *name) {
     return run_usage("'--isa' takes ref, avx2, avx512, avx512bf16 or amx, not '%s'", name);
 }
 
+static const amp_autocast_rules *rules;
+
+void run_use_rules(const amp_autocast_rules *in_force) {
+    rules = in_force;
+}
+
+static int use_policy(const char *file) {
+    if (file) rules = amp_autocast_rules_load(file); /* to the process's end */
+    return file && !rules ? run_fail_amp() : AMP_EXIT_OK;
+}
+
 int run_set_up(const run_options *o) {
-    const int code = use_isa(o->isa);
+    int code = use_isa(o->isa);
+    if (!code) code = use_policy(o->policy);
     if (code) return code;
     if (amp_isa_status() != AMP_OK || amp_policy_environment() != AMP_OK) return run_fail_amp();
     if (o->threads > 0 && amp_set_num_threads((int)o->threads) != AMP_OK) return run_fail_amp();
@@ -33,8 +45,8 @@ int run_set_up(const run_options *o) {
 amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **outputs) {
     const bool lower = kind == RUN_BF16;
     if (lower)
-        (void)amp_autocast_enter(
-            &(amp_autocast_args){.struct_size = sizeof(amp_autocast_args), .device = device, .dtype = AMP_BF16});
+        (void)amp_autocast_enter(&(amp_autocast_args){
+            .struct_size = sizeof(amp_autocast_args), .device = device, .dtype = AMP_BF16, .rules = rules});
     (void)amp_graph_run(m->graph, in->tensors, in->count, outputs, m->output_count);
     if (lower) (void)amp_autocast_exit(device);
     if (device == AMP_DEVICE_CUDA) (void)amp_cuda_synchronize();
@@ -52,8 +64,7 @@ static int keep_outputs(run_results *r, const run_model *m, const run_inputs *in
     return run_once(m, in, kind, device, r->outputs[kind]) == AMP_OK ? AMP_EXIT_OK : run_fail_amp();
 }
 
-/* Adds a time; false: no memory. Room doubles. */
-static bool add_time(run_times *t, double ms) {
+bool run_times_add(run_times *t, double ms) {              /* room doubles */
     const bool is_full = (t->count & (t->count - 1)) == 0; /* 0, 1, 2, 4, … */
     if (is_full) {
         double *more = realloc(t->ms, (t->count ? 2 * (size_t)t->count : 1) * sizeof *more);
@@ -64,17 +75,16 @@ static bool add_time(run_times *t, double ms) {
     return true;
 }
 
-static int time_run(run_results *r, const run_model *m, const run_inputs *in, run_kind kind, amp_device device,
-                    amp_tensor **room) {
+int run_timed(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **room,
+              double *ms) {
     const double start = run_milliseconds();
     const amp_status status = run_once(m, in, kind, device, room);
-    const double ms = run_milliseconds() - start;
+    *ms = run_milliseconds() - start;
     for (int i = 0; i < m->output_count; i++) {
         amp_release(room[i]);
         room[i] = NULL;
     }
-    if (status != AMP_OK) return run_fail_amp();
-    return add_time(&r->times[kind], ms) ? AMP_EXIT_OK : run_no_memory();
+    return status == AMP_OK ? AMP_EXIT_OK : run_fail_amp();
 }
 
 static bool is_done(int64_t rounds, double ms, const run_options *o) {
@@ -87,9 +97,11 @@ static int run_in_turns(run_results *r, const run_model *m, const run_inputs *in
     double now = start, said = start;
     for (int64_t rounds = 0; !is_done(rounds, now - start, o); rounds++) {
         for (int kind = 0; kind < RUN_KINDS; kind++) {
+            double ms;
             if (!o->wanted[kind]) continue;
-            const int code = time_run(r, m, in, (run_kind)kind, o->device, room);
+            const int code = run_timed(m, in, (run_kind)kind, o->device, room, &ms);
             if (code) return code;
+            if (!run_times_add(&r->times[kind], ms)) return run_no_memory();
         }
         now = run_milliseconds();
         if (now - said < PATIENCE) continue;
@@ -104,6 +116,10 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+void run_times_sort(run_times *t) {
+    if (t->count) qsort(t->ms, (size_t)t->count, sizeof *t->ms, ascending);
+}
+
 int run_measure(run_results *r, const run_model *m, const run_inputs *in, const run_options *o) {
     amp_tensor **room = calloc((size_t)m->output_count + 1, sizeof *room);
     int code = room ? AMP_EXIT_OK : run_no_memory();
@@ -111,9 +127,7 @@ int run_measure(run_results *r, const run_model *m, const run_inputs *in, const 
         if (o->wanted[kind]) code = keep_outputs(r, m, in, (run_kind)kind, o->device);
     }
     if (!code) code = run_in_turns(r, m, in, o, room);
-    for (int kind = 0; kind < RUN_KINDS; kind++) {
-        if (r->times[kind].count) qsort(r->times[kind].ms, (size_t)r->times[kind].count, sizeof(double), ascending);
-    }
+    for (int kind = 0; kind < RUN_KINDS; kind++) run_times_sort(&r->times[kind]);
     run_progress_end();
     free(room);
     return code;

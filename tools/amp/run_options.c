@@ -1,4 +1,4 @@
-/* amp run: its options. */
+/* amp run, bench, explain: the options of a model. */
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -21,6 +21,8 @@ const char run_help[] = "usage: amp run [OPTION…] MODEL.onnx\n\n"
                         "  --output DIR         writes each output as DIR/NAME.npy; where both run, that\n"
                         "                       of bf16 as DIR/NAME.bf16.npy. bf16 becomes f32\n"
                         "  --f32, --bf16        only this one\n"
+                        "  --policy FILE        rules for single ops and nodes, in bf16: a policy file, as\n"
+                        "                       amp audit writes them\n"
                         "  --exact              op by op: nothing is fused or laid out anew\n"
                         "  --seconds S          how long to run in all (3); at least three times each\n"
                         "  --runs N             at most N times each; 0: only the outputs, without times\n"
@@ -93,6 +95,10 @@ static bool take_runs(void *to, const char *value) {
     return read_integer(value, 0, 1000000, to);
 }
 
+static bool take_some_runs(void *to, const char *value) {
+    return read_integer(value, 1, 1000000, to);
+}
+
 static bool take_threads(void *to, const char *value) {
     return read_integer(value, 1, 4096, to);
 }
@@ -104,6 +110,19 @@ static bool take_seed(void *to, const char *value) {
 static bool take_seconds(void *to, const char *value) {
     char *end;
     return read_number(value, &end, to) && *end == 0 && *(double *)to >= 0 && *(double *)to <= 1e6;
+}
+
+static bool take_error(void *to, const char *value) {
+    char *end;
+    return read_number(value, &end, to) && *end == 0 && *(double *)to > 0;
+}
+
+static bool take_cosine(void *to, const char *value) {
+    return take_error(to, value) && *(double *)to <= 1;
+}
+
+static bool take_sets(void *to, const char *value) {
+    return read_integer(value, 1, 1000, to);
 }
 
 static bool take_mean(void *to, const char *value) {
@@ -129,38 +148,57 @@ static bool take_layout(void *to, const char *value) {
     return i > 0;
 }
 
+enum {
+    RUN = RUN_COMMAND,
+    BENCH = BENCH_COMMAND,
+    EXPLAIN = EXPLAIN_COMMAND,
+    AUDIT = AUDIT_COMMAND,
+    TIMING = RUN | BENCH | EXPLAIN,
+    ALL = TIMING | AUDIT
+};
+
 static const struct {
     const char *name;
+    unsigned commands; /* that have it */
     size_t place;
     bool (*take)(void *to, const char *value);
     const char *wants; /* of a value; NULL: there is none */
 } options[] = {
-    {"--input", offsetof(run_options, inputs), take_item, "NAME=FILE"},
-    {"--shape", offsetof(run_options, shapes), take_item, "NAME=1x3x640x640"},
-    {"--seed", offsetof(run_options, seed), take_seed, "an integer from 0 on"},
-    {"--output", offsetof(run_options, output), take_text, "a folder"},
-    {"--exact", offsetof(run_options, exact), take_flag, NULL},
-    {"--f32", offsetof(run_options, wanted[RUN_F32]), take_flag, NULL},
-    {"--bf16", offsetof(run_options, wanted[RUN_BF16]), take_flag, NULL},
-    {"--seconds", offsetof(run_options, seconds), take_seconds, "a number from 0 to 1000000"},
-    {"--runs", offsetof(run_options, runs), take_runs, "an integer from 0 to 1000000"},
-    {"--threads", offsetof(run_options, threads), take_threads, "an integer from 1 to 4096"},
-    {"--device", offsetof(run_options, device), take_device, "cpu or cuda"},
-    {"--isa", offsetof(run_options, isa), take_text, "the name of an instruction set"},
-    {"--mean", offsetof(run_options, mean), take_mean, "a number, or three with commas between"},
-    {"--scale", offsetof(run_options, scale), take_scale, "a number other than 0, or three with commas between"},
-    {"--layout", offsetof(run_options, layout), take_layout, "nchw or nhwc"},
-    {"--check", offsetof(run_options, check), take_flag, NULL},
-    {"--json", offsetof(run_options, json), take_flag, NULL},
-    {"--help", offsetof(run_options, help), take_flag, NULL},
+    {"--input", ALL, offsetof(run_options, inputs), take_item, "NAME=FILE"},
+    {"--shape", ALL, offsetof(run_options, shapes), take_item, "NAME=1x3x640x640"},
+    {"--seed", ALL, offsetof(run_options, seed), take_seed, "an integer from 0 on"},
+    {"--output", RUN, offsetof(run_options, output), take_text, "a folder"},
+    {"--output", EXPLAIN | AUDIT, offsetof(run_options, output), take_text, "a file"},
+    {"-o", EXPLAIN | AUDIT, offsetof(run_options, output), take_text, "a file"},
+    {"--exact", ALL, offsetof(run_options, exact), take_flag, NULL},
+    {"--f32", TIMING, offsetof(run_options, wanted[RUN_F32]), take_flag, NULL},
+    {"--bf16", TIMING, offsetof(run_options, wanted[RUN_BF16]), take_flag, NULL},
+    {"--policy", RUN, offsetof(run_options, policy), take_text, "a policy file"},
+    {"--cosine", AUDIT, offsetof(run_options, cosine), take_cosine, "a number above 0, up to 1"},
+    {"--error", AUDIT, offsetof(run_options, error), take_error, "a number above 0"},
+    {"--html", AUDIT, offsetof(run_options, page), take_text, "a file"},
+    {"--sets", AUDIT, offsetof(run_options, sets), take_sets, "an integer from 1 to 1000"},
+    {"--seconds", ALL, offsetof(run_options, seconds), take_seconds, "a number from 0 to 1000000"},
+    {"--runs", RUN, offsetof(run_options, runs), take_runs, "an integer from 0 to 1000000"},
+    {"--runs", BENCH | EXPLAIN, offsetof(run_options, runs), take_some_runs, "an integer from 1 to 1000000"},
+    {"--threads", ALL, offsetof(run_options, threads), take_threads, "an integer from 1 to 4096"},
+    {"--device", RUN, offsetof(run_options, device), take_device, "cpu or cuda"},
+    {"--isa", RUN | EXPLAIN | AUDIT, offsetof(run_options, isa), take_text, "the name of an instruction set"},
+    {"--isa", BENCH, offsetof(run_options, isa), take_text, "names of instruction sets with commas between"},
+    {"--mean", ALL, offsetof(run_options, mean), take_mean, "a number, or three with commas between"},
+    {"--scale", ALL, offsetof(run_options, scale), take_scale, "a number other than 0, or three with commas between"},
+    {"--layout", ALL, offsetof(run_options, layout), take_layout, "nchw or nhwc"},
+    {"--check", RUN, offsetof(run_options, check), take_flag, NULL},
+    {"--json", RUN | BENCH | AUDIT, offsetof(run_options, json), take_flag, NULL},
+    {"--help", ALL, offsetof(run_options, help), take_flag, NULL},
 };
 
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
 /* ---- The command line -------------------------------------------------------------------------------------------- */
-static int take_option(run_options *o, char **argv, int *i) {
+static int take_option(run_options *o, run_command command, char **argv, int *i) {
     int k = 0;
-    while (k < OPTION_COUNT && strcmp(argv[*i], options[k].name) != 0) k++;
+    while (k < OPTION_COUNT && !(options[k].commands & command && strcmp(argv[*i], options[k].name) == 0)) k++;
     if (k == OPTION_COUNT) return run_usage("there is no option '%s'", argv[*i]);
     const char *value = options[k].wants ? argv[++*i] : "";
     if (!value) return run_usage("'%s' needs a value: %s", options[k].name, options[k].wants);
@@ -176,19 +214,22 @@ static int judge(run_options *o) {
     if (!o->model) return run_usage("a model is missing");
     if (has_images_only_options(o) && o->inputs.count == 0)
         return run_usage("--mean, --scale and --layout are for image files, and no --input is one");
+    if (o->policy && o->wanted[RUN_F32] && !o->wanted[RUN_BF16])
+        return run_usage("--policy is for bf16, and --f32 leaves that out");
     if (!o->wanted[RUN_F32] && !o->wanted[RUN_BF16]) o->wanted[RUN_F32] = o->wanted[RUN_BF16] = true;
     return AMP_EXIT_OK;
 }
 
-int run_options_parse(int argc, char **argv, run_options *o) {
-    *o = (run_options){.runs = INT64_MAX, .seconds = 3};
+int run_options_parse(int argc, char **argv, run_command command, run_options *o) {
+    run_name(argv[0]);
+    *o = (run_options){.runs = INT64_MAX, .seconds = command == BENCH_COMMAND ? 10 : command == AUDIT_COMMAND ? 60 : 3};
     o->inputs.items = calloc((size_t)argc, sizeof *o->inputs.items);
     o->shapes.items = calloc((size_t)argc, sizeof *o->shapes.items);
     if (!o->inputs.items || !o->shapes.items) return run_no_memory();
     for (int i = 1; i < argc; i++) {
         const bool is_option = argv[i][0] == '-' && argv[i][1];
         if (is_option) {
-            const int code = take_option(o, argv, &i);
+            const int code = take_option(o, command, argv, &i);
             if (code) return code;
         } else if (o->model) {
             return run_usage("one model at a time, not also '%s'", argv[i]);

@@ -1,4 +1,4 @@
-/* amp run: sentences, shapes as text, progress. */
+/* amp run, bench, explain: sentences, shapes as text, progress. */
 #define _GNU_SOURCE /* vasprintf */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -34,12 +34,18 @@ void run_clean(char *text) {
     }
 }
 
+static const char *command = "run";
+
+void run_name(const char *its) {
+    command = its;
+}
+
 static void say(const char *format, va_list args) {
     char *text = NULL;
     run_progress_end();
     if (vasprintf(&text, format, args) < 0) text = NULL;
     if (text) run_clean(text);
-    fprintf(stderr, "amp run: %s\n", text ? text : "there is no memory for a sentence");
+    fprintf(stderr, "amp %s: %s\n", command, text ? text : "there is no memory for a sentence");
     free(text);
 }
 
@@ -56,7 +62,7 @@ int run_usage(const char *format, ...) {
     va_start(args, format);
     say(format, args);
     va_end(args);
-    fputs("Try 'amp run --help'.\n", stderr);
+    fprintf(stderr, "Try 'amp %s --help'.\n", command);
     return AMP_EXIT_USAGE;
 }
 
