@@ -14,6 +14,7 @@ static const struct {
 } commands[] = {
     {"info", amp_command_info, "this machine: instruction sets, cores, caches, libraries, devices"},
     {"run", amp_command_run, "a model from an ONNX file: times, memory, and f32 beside bf16"},
+    {"convert", amp_command_convert, "a model as a file of ONNX, with the roundings that libamp makes"},
     {"explain", amp_command_explain, "a recorded run: per op its policy, casts, kernel and time, and why"},
     {"replay", amp_command_replay, "runs recorded operator cases and compares the results"},
 };

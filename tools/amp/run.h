@@ -42,6 +42,7 @@ int run_options_parse(int argc, char **argv, run_options *o);
 void run_options_free(run_options *o);
 
 /* ---- Sentences (run_text.c) -------------------------------------------------------------------------------------- */
+extern const char *run_command; /* "run"; another command that uses these files sets its own name first */
 /* "amp run: …", without what a terminal would obey. Returns `code`. */
 int run_fail(int code, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 /* The same, with a pointer to --help: AMP_EXIT_USAGE. */

@@ -34,12 +34,14 @@ void run_clean(char *text) {
     }
 }
 
+const char *run_command = "run";
+
 static void say(const char *format, va_list args) {
     char *text = NULL;
     run_progress_end();
     if (vasprintf(&text, format, args) < 0) text = NULL;
     if (text) run_clean(text);
-    fprintf(stderr, "amp run: %s\n", text ? text : "there is no memory for a sentence");
+    fprintf(stderr, "amp %s: %s\n", run_command, text ? text : "there is no memory for a sentence");
     free(text);
 }
 
@@ -56,7 +58,7 @@ int run_usage(const char *format, ...) {
     va_start(args, format);
     say(format, args);
     va_end(args);
-    fputs("Try 'amp run --help'.\n", stderr);
+    fprintf(stderr, "Try 'amp %s --help'.\n", run_command);
     return AMP_EXIT_USAGE;
 }
 
