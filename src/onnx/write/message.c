@@ -12,7 +12,7 @@
 #include "onnx/write/writer.h"
 
 enum {
-    TYPED_IR = 10,
+    NEW_IR = 10,
     OLD_IR = 8,               /* what goes with … */
     OLD_OPSET = 18,           /* … opsets up to here, for older readers */
     PAGE = 4096,              /* external data begin at multiples of it … */
@@ -166,8 +166,18 @@ static AmpOnnx__AttributeProto *attribute(message *m, const amp_made_attribute *
 
 static char **names(message *m, const int *values, int count) {
     char **all = get(m, (size_t)count, sizeof *all);
-    for (int i = 0; all && i < count; i++) all[i] = values[i] < 0 ? "" : (char *)m->w->values[values[i]].name;
+    for (int i = 0; all && i < count; i++) {
+        const bool there = values[i] >= 0 && m->w->values[values[i]].used;
+        all[i] = there ? (char *)m->w->values[values[i]].name : "";
+    }
     return all;
+}
+
+/* Those that somebody reads, and what stands before them. */
+static int count_outputs(const message *m, const amp_made_node *node) {
+    int count = node->output_count;
+    while (count > 1 && !m->w->values[node->outputs[count - 1]].used) count--;
+    return count;
 }
 
 static AmpOnnx__NodeProto *node_proto(message *m, const amp_made_node *node) {
@@ -177,8 +187,8 @@ static AmpOnnx__NodeProto *node_proto(message *m, const amp_made_node *node) {
     for (int i = 0; i < node->attribute_count; i++) attributes[i] = attribute(m, &node->attributes[i]);
     proto->n_input = (size_t)node->input_count;
     proto->input = names(m, node->inputs, node->input_count);
-    proto->n_output = (size_t)node->output_count;
-    proto->output = names(m, node->outputs, node->output_count);
+    proto->n_output = (size_t)count_outputs(m, node);
+    proto->output = names(m, node->outputs, (int)proto->n_output);
     proto->name = (char *)m->w->values[node->outputs[0]].name;
     proto->op_type = (char *)node->type->name;
     proto->n_attribute = (size_t)node->attribute_count;
@@ -231,7 +241,7 @@ static AmpOnnx__ModelProto *model_proto(message *m) {
     opset->version = w->opset;
     opsets[0] = opset;
     model->has_ir_version = true;
-    model->ir_version = w->portable && w->opset <= OLD_OPSET ? OLD_IR : TYPED_IR;
+    model->ir_version = w->opset <= OLD_OPSET ? OLD_IR : NEW_IR;
     model->producer_name = AMP_ONNX_PRODUCER;
     model->producer_version = version;
     model->n_opset_import = 1;
