@@ -98,7 +98,8 @@ const amp_dims *amp_written_dims(const amp_written_call *c, const char *argument
 
 amp_scalar amp_written_scalar(const amp_written_call *c, const char *argument) {
     const amp_arg_info *arg = find_argument(c, argument);
-    return arg && arg->kind == AMP_ARG_SCALAR ? *(const amp_scalar *)field(c, arg) : (amp_scalar){.kind = AMP_SCALAR_NONE};
+    return arg && arg->kind == AMP_ARG_SCALAR ? *(const amp_scalar *)field(c, arg)
+                                              : (amp_scalar){.kind = AMP_SCALAR_NONE};
 }
 
 void amp_written_spread(const amp_written_call *c, const char *argument, int count, int64_t otherwise, int64_t *to) {

@@ -141,28 +141,38 @@ static bool is_taken(const amp_graph_source *s, const char *prefix) {
     return false;
 }
 
-static const char *declared_name(const amp_writer *w, int value) {
-    for (int i = 0; i < w->source->output_count; i++) {
-        if (w->outputs[i] == value) return w->source->outputs[i].name;
+/* A traced function's are numbers, the same for both. */
+static const char *declared_name(const amp_writer *w, int value, char *room) {
+    const amp_graph_source *s = w->source;
+    for (int i = 0; i < s->output_count; i++) {
+        if (w->outputs[i] != value) continue;
+        if (!s->is_programs) return s->outputs[i].name;
+        snprintf(room, NAME_BYTES, "output_%d", i);
+        return room;
     }
-    return w->values[value].input >= 0 ? w->source->inputs[w->values[value].input].name : NULL;
+    const int input = w->values[value].input;
+    if (input < 0 || !s->is_programs) return input < 0 ? NULL : s->inputs[input].name;
+    snprintf(room, NAME_BYTES, "input_%d", input);
+    return room;
 }
 
 static void name_value(amp_writer *w, int value, const char *prefix, const char *type, int number) {
     if (w->values[value].name) return;
-    w->values[value].name = declared_name(w, value);
-    if (w->values[value].name) return;
     char *name = w->names + (size_t)value * NAME_BYTES;
+    w->values[value].name = declared_name(w, value, name);
+    if (w->values[value].name) return;
     snprintf(name, NAME_BYTES, "%s%s_%d", prefix, type, number);
     w->values[value].name = name;
 }
 
 static amp_status name_all(amp_writer *w) {
     char prefix[12] = "n";
-    int number = 0, constants = 0;
+    int number = 0;
     for (int i = 1; i < (int)sizeof prefix - 1 && is_taken(w->source, prefix); i++) prefix[i] = '_', prefix[i + 1] = 0;
     w->names = amp_alloc(((size_t)w->value_count + 1) * NAME_BYTES);
-    if (!w->names) return amp_fail(AMP_ERROR_MEMORY, "graph_save: %s: no memory for the model", w->source->name);
+    w->constants = amp_alloc(((size_t)w->value_count + 1) * sizeof *w->constants);
+    if (!w->names || !w->constants)
+        return amp_fail(AMP_ERROR_MEMORY, "graph_save: %s: no memory for the model", w->source->name);
     for (int i = 0; i < w->value_count; i++) {
         if (w->values[i].input >= 0) name_value(w, i, "", "", 0);
     }
@@ -171,8 +181,9 @@ static amp_status name_all(amp_writer *w) {
         if (!node->type) continue;
         for (int i = 0; i < node->input_count; i++) {
             const int value = node->inputs[i];
-            if (value >= 0 && w->values[value].constant && !w->values[value].name)
-                name_value(w, value, prefix, "constant", constants++);
+            if (value < 0 || !w->values[value].constant || w->values[value].name) continue;
+            name_value(w, value, prefix, "constant", w->constant_count);
+            w->constants[w->constant_count++] = value;
         }
         for (int i = 0; i < node->output_count; i++)
             name_value(w, node->outputs[i], prefix, node->type->name, number++);

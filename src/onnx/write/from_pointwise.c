@@ -31,12 +31,13 @@ amp_status from_unary(amp_written_call *c) {
 
 /* ---- Arithmetic ------------------------------------------------------------------------------------------------ */
 
-/* The dtype that two operands are computed in: the result's, unless one has more than that. */
-static amp_dtype arithmetic_dtype(const amp_written_call *c, amp_scalar other, amp_scalar alpha) {
+/* The dtype that two operands are computed in: the result's, unless one has more than that. A number that is added is
+ * rounded to the result's first (as in PyTorch), one that multiplies is not. */
+static amp_dtype arithmetic_dtype(const amp_written_call *c, amp_scalar other) {
     const amp_dtype result = c->net->values[c->node.results[0]].dtype;
     const bool narrow = result == AMP_BF16 || result == AMP_F16;
-    bool fits = other.kind == AMP_SCALAR_NONE || holds(result, other);
-    fits = fits && (alpha.kind == AMP_SCALAR_NONE || (alpha.kind == AMP_SCALAR_INT ? alpha.i == 1 : alpha.re == 1));
+    const bool adds = strcmp(c->to, "Add") == 0 || strcmp(c->to, "Sub") == 0;
+    bool fits = adds || other.kind == AMP_SCALAR_NONE || holds(result, other);
     for (int i = 0; narrow && i < c->node.operand_count; i++)
         fits = fits && (c->seen->dtypes[i] == result || !amp_dtype_is_floating(c->seen->dtypes[i]));
     return narrow && !fits ? AMP_F32 : result;
@@ -50,18 +51,27 @@ static bool is_one(amp_scalar s) {
     return s.kind == AMP_SCALAR_NONE || (s.kind == AMP_SCALAR_FLOAT ? s.re == 1 : s.i == 1);
 }
 
+/* Not rounded, as in the fused multiply-add of libamp's op. */
+static bool multiplies_exactly(amp_scalar s, amp_dtype dtype) {
+    int exponent = 0;
+    const double value = s.kind == AMP_SCALAR_FLOAT ? s.re : (double)s.i;
+    return !amp_dtype_is_floating(dtype) || fabs(frexp(value, &exponent)) == 0.5;
+}
+
 amp_status from_arithmetic(amp_written_call *c) {
     const char *second = strcmp(c->to, "Pow") == 0 ? "exponent" : "other";
     const bool scalar = *c->node.op->overload != 0;
     const amp_scalar number = scalar ? amp_written_scalar(c, second) : (amp_scalar){.kind = AMP_SCALAR_NONE};
     const amp_scalar alpha = amp_written_scalar(c, "alpha");
-    const amp_dtype dtype = arithmetic_dtype(c, number, alpha);
+    const amp_dtype dtype = arithmetic_dtype(c, number);
     amp_made_shape shape = amp_written_shape(c, 0);
     shape.dtype = dtype;
     if (amp_dtype_is_floating(dtype)) c->dtype = dtype;
     const int x = in_dtype(c, "input", dtype);
     int y = scalar ? amp_made_number(c->w, dtype, number) : in_dtype(c, second, dtype);
     if (y < 0) return amp_pending_error();
+    if (!is_one(alpha) && !multiplies_exactly(alpha, dtype))
+        return amp_written_fail(c, "an alpha that is no power of two, whose product ONNX would round");
     if (!is_one(alpha)) {
         const amp_made_shape product = amp_made_shape_of(c->w, y);
         y = AMP_MADE(c->w, "Mul", &product, y, amp_made_number(c->w, dtype, alpha));

@@ -246,6 +246,7 @@ void amp_writer_end(amp_writer *w) {
     amp_free(w->values);
     amp_free(w->nodes);
     amp_free(w->outputs);
+    amp_free(w->constants);
     amp_free(w->names);
     *w = (amp_writer){0};
 }

@@ -198,23 +198,20 @@ static AmpOnnx__NodeProto *node_proto(message *m, const amp_made_node *node) {
 
 /* ---- The model ------------------------------------------------------------------------------------------------- */
 
-static bool is_written(const amp_made_value *v) {
-    return v->constant && v->used && v->name;
-}
-
 static AmpOnnx__GraphProto *graph_proto(message *m) {
     const amp_writer *w = m->w;
     AmpOnnx__GraphProto *g = NEW(m, AmpOnnx__GraphProto, AMP_ONNX__GRAPH_PROTO__INIT);
     void **nodes = get(m, (size_t)w->node_count, sizeof *nodes),
-         **tensors = get(m, (size_t)w->value_count, sizeof *tensors);
+         **tensors = get(m, (size_t)w->constant_count, sizeof *tensors);
     void **inputs = get(m, (size_t)w->source->input_count, sizeof *inputs),
          **outputs = get(m, (size_t)w->source->output_count, sizeof *outputs);
     if (m->failed) return NULL;
     for (int k = 0; k < w->node_count; k++) {
         if (w->nodes[k].type) nodes[g->n_node++] = node_proto(m, &w->nodes[k]);
     }
+    for (int i = 0; i < w->constant_count; i++)
+        tensors[g->n_initializer++] = tensor_proto(m, &w->values[w->constants[i]]);
     for (int i = 0; i < w->value_count; i++) {
-        if (is_written(&w->values[i])) tensors[g->n_initializer++] = tensor_proto(m, &w->values[i]);
         if (w->values[i].input >= 0) inputs[w->values[i].input] = value_info(m, i);
     }
     for (int i = 0; i < w->source->output_count; i++) outputs[i] = value_info(m, w->outputs[i]);
@@ -266,10 +263,11 @@ static void append(ProtobufCBuffer *buffer, size_t bytes, const uint8_t *data) {
 
 static amp_status write_outside(const amp_writer *w, amp_file_writer *file) {
     static const char zeros[PAGE];
-    for (int i = 0; i < w->value_count; i++) {
-        const size_t bytes = is_written(&w->values[i]) ? bytes_of(w->values[i].constant) : 0;
+    for (int i = 0; i < w->constant_count; i++) {
+        const amp_tensor *t = w->values[w->constants[i]].constant;
+        const size_t bytes = bytes_of(t);
         if (bytes < SMALL) continue;
-        AMP_TRY(amp_file_write_tensor(file, w->values[i].constant));
+        AMP_TRY(amp_file_write_tensor(file, t));
         AMP_TRY(amp_file_write(file, zeros, (PAGE - bytes % PAGE) % PAGE));
     }
     return AMP_OK;
@@ -296,9 +294,7 @@ static amp_status write_both(message *m, const AmpOnnx__ModelProto *model, const
 
 static uint64_t count_bytes(const amp_writer *w) {
     uint64_t bytes = 0;
-    for (int i = 0; i < w->value_count; i++) {
-        if (is_written(&w->values[i])) bytes += bytes_of(w->values[i].constant);
-    }
+    for (int i = 0; i < w->constant_count; i++) bytes += bytes_of(w->values[w->constants[i]].constant);
     return bytes;
 }
 

@@ -56,8 +56,10 @@ typedef struct amp_writer {
     const amp_graph_source *source;
     amp_made_value *values;
     amp_made_node *nodes;
-    int value_count, node_count, value_room, node_room, last_constant; /* of a chain through … */
-    int *outputs;                                                      /* of the graph */
+    int value_count, node_count, value_room, node_room;
+    int *outputs;   /* of the graph */
+    int *constants; /* those that are read, as nodes read them */
+    int constant_count;
     int opset;
     bool portable;
     char *names;
