@@ -93,7 +93,8 @@ include(cmake/onnx_tests.cmake)
 # `amp run` on small models and broken ones; on real ones, where AMP_MODELS and AMP_MODEL_CASES name them.
 add_test(NAME tool_run COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/tool/test_run.py $<TARGET_FILE:amp_tool>)
 add_test(NAME onnx_models COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py $<TARGET_FILE:amp_tool>)
-set_tests_properties(tool_run onnx_models PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+add_test(NAME onnx_saved COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_saved.py $<TARGET_FILE:amp_tool>)
+set_tests_properties(tool_run onnx_models onnx_saved PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
 
 include(cmake/replay.cmake)
 # The rest looks at what a user gets. Instrumented libraries are not for users.

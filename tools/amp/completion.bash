@@ -6,6 +6,7 @@ _amp_options() {
     info) echo --kernels --ops --load --json --help ;;
     run) echo --input --shape --seed --output --exact --f32 --bf16 --seconds --runs --threads --device --isa --mean --scale \
         --layout --check --json --help ;;
+    convert) echo --portable --f32 --external --shape --input --help ;;
     explain) echo --json --all --width --help -- ;;
     replay) echo --device --filter --strided --allow-missing --allow-wrong --time --load --json --help ;;
     *) echo --help --version ;;
@@ -39,7 +40,7 @@ _amp() {
     local command=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        _amp_words "info run explain replay $(_amp_options amp)" "$word"
+        _amp_words "info run convert explain replay $(_amp_options amp)" "$word"
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -55,9 +56,9 @@ _amp() {
     "run --isa") _amp_words "ref avx2 avx512 avx512bf16 amx" "$word" ;;
     "run --layout") _amp_words "nchw nhwc" "$word" ;;
     "explain --width" | "run --shape" | "run --seed" | "run --seconds" | "run --runs" | "run --threads" | "run --mean" | \
-        "run --scale") return ;; # numbers
+        "run --scale" | "convert --shape") return ;; # numbers
     "info --load" | "replay --load" | "replay --allow-missing" | "replay --allow-wrong") _amp_files "$word" ;;
-    "run "* | "explain "* | "replay "*) [[ $word == -* ]] || _amp_files "${word#=}" ;; # bash parts NAME=FILE
+    "run "* | "convert "* | "explain "* | "replay "*) [[ $word == -* ]] || _amp_files "${word#=}" ;; # bash parts NAME=FILE
     esac
     if [[ $word == -* ]] || { [ -z "$word" ] && [ "$command $before" = "info info" ]; }; then
         _amp_words "$(_amp_options "$command")" "$word"
