@@ -85,6 +85,9 @@ typedef enum amp_graph_form {
 
 typedef struct amp_graph_save_options {
     size_t struct_size AMP_SIZE_OF_(amp_graph_save_options);
+    uint64_t *
+        fixed_inputs; /* NULL, or what gets a bit for each input whose elements decided what is computed: bit i, of inputs
+                               from 63 on bit 63 */
     amp_graph_form form;
     bool external_data; /* weights in a file of their own, PATH.data; without it only those of more than 2 GiB */
     unsigned char reserved[27]; /* 0 */

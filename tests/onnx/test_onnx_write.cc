@@ -500,6 +500,24 @@ TEST_F(Files, WhatONNXRoundsOtherwise) {
     EXPECT_TRUE(failed_with(AMP_ERROR_NOT_IMPLEMENTED, {"graph_save", "add", "alpha"}));
 }
 
+// As a model that looks at a sampling rate: the file is for that one alone, and says so.
+TEST_F(Files, InputsThatDecide) {
+    Source source = {[](const Tensors &t) {
+                         double rate = 0;
+                         EXPECT_EQ(amp_read(t[1], AMP_F64, &rate, sizeof rate), AMP_OK);
+                         return Tensors{op(rate > 8000 ? "relu" : "neg", {t[0]})};
+                     },
+                     2};
+    const Graph graph(amp_graph_trace("rates", compute, &source, 2, 1, nullptr));
+    uint64_t fixed = 0;
+    amp_graph_save_options options = in_form(AMP_GRAPH_TYPED);
+    options.fixed_inputs = &fixed;
+    const Tensors inputs = {x_, tensor(AMP_F32, {}, {16000})};
+    ASSERT_EQ(save(graph.get(), inputs, "out.onnx", options), AMP_OK) << amp_last_error();
+    EXPECT_EQ(fixed, 2u);
+    expect_same(run(load("out.onnx").get(), inputs), run(graph.get(), inputs), "an input that decides");
+}
+
 TEST_F(Files, WhatCannotBeWrittenDown) {
     Source source = {[](const Tensors &t) {
                          return Tensors{op("masked_select", {t[0], op("gt.scalar", {t[0], 0.0})})};

@@ -72,8 +72,10 @@ static int parse(int argc, char **argv, convert_options *o) {
     return o->out ? AMP_EXIT_OK : run_usage("the name of the file to be written is missing");
 }
 
+enum { MOST_BITS = 63 };
+
 /* ---- What was done ----------------------------------------------------------------------------------------------- */
-static int print_line(const convert_options *o, const run_inputs *in) {
+static int print_line(const convert_options *o, const run_inputs *in, uint64_t fixed) {
     struct stat s = {0}, data = {0};
     char beside[4096];
     snprintf(beside, sizeof beside, "%s.data", o->out);
@@ -86,7 +88,8 @@ static int print_line(const convert_options *o, const run_inputs *in) {
         if (!shape) return run_no_memory();
         char *name = strdup(in->items[i].wanted->name);
         if (name) run_clean(name);
-        printf("%s %s %s", i ? "," : "", name ? name : "", shape);
+        printf("%s %s %s%s", i ? "," : "", name ? name : "", shape,
+               fixed >> (i < MOST_BITS ? i : MOST_BITS) & 1 ? " and its elements" : "");
         free(name);
         free(shape);
     }
@@ -94,8 +97,9 @@ static int print_line(const convert_options *o, const run_inputs *in) {
     return AMP_EXIT_OK;
 }
 
-static int save(const convert_options *o, const run_model *m, const run_inputs *in) {
+static int save(const convert_options *o, const run_model *m, const run_inputs *in, uint64_t *fixed) {
     const amp_graph_save_options options = {.struct_size = sizeof options,
+                                            .fixed_inputs = fixed,
                                             .form = o->portable ? AMP_GRAPH_PORTABLE : AMP_GRAPH_TYPED,
                                             .external_data = o->external};
     amp_status status = AMP_OK;
@@ -116,10 +120,11 @@ static int save(const convert_options *o, const run_model *m, const run_inputs *
 static int convert(const convert_options *o) {
     run_model m = {0};
     run_inputs in = {0};
+    uint64_t fixed = 0;
     int code = run_model_load(&m, o->run.model, true);
     if (!code) code = run_inputs_make(&in, &m, &o->run);
-    if (!code) code = save(o, &m, &in);
-    if (!code) code = print_line(o, &in);
+    if (!code) code = save(o, &m, &in, &fixed);
+    if (!code) code = print_line(o, &in, fixed);
     run_inputs_free(&in);
     run_model_free(&m);
     return code;

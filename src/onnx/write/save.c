@@ -51,6 +51,7 @@ amp_status amp_graph_save(amp_graph *graph, const char *path, amp_tensor *const 
                         "graph_save: there is no form %d; expected AMP_GRAPH_TYPED or AMP_GRAPH_PORTABLE",
                         (int)options.form);
     amp_status status = amp_record_make(&record, graph, inputs, input_count);
+    if (status == AMP_OK && options.fixed_inputs) *options.fixed_inputs = record.reads;
     if (status == AMP_OK) status = write_record(amp_graph_source_of(graph), &record, path, &options);
     amp_record_end(&record);
     return status;
