@@ -130,6 +130,33 @@ typedef struct amp_graph_watcher {
 AMP_API amp_status amp_graph_watch(amp_graph *graph, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,
                                    int output_count, const amp_graph_watcher *watcher);
 
+/* ---- Saving ---- */
+
+/* How a file says where numbers are rounded to bf16. */
+typedef enum amp_graph_form {
+    AMP_GRAPH_TYPED = 0, /* tensors are bf16 where libamp's are: what libamp itself loads best */
+    AMP_GRAPH_PORTABLE   /* ops compute in f32, and two Casts stand wherever libamp rounds: opens everywhere */
+} amp_graph_form;
+
+typedef struct amp_graph_save_options {
+    size_t struct_size AMP_SIZE_OF_(amp_graph_save_options);
+    uint64_t *
+        fixed_inputs; /* NULL, or what gets a bit for each input whose elements decided what is computed: bit i, of inputs
+                               from 63 on bit 63 */
+    amp_graph_form form;
+    bool external_data; /* weights in a file of their own, PATH.data; without it only those of more than 2 GiB */
+    unsigned char reserved[27]; /* 0 */
+} amp_graph_save_options;
+
+/* Writes the graph as a model in ONNX's format, as it runs on inputs like these in the calling thread's region of autocast, or
+ * outside of any: casts are nodes of the file, which is to be run outside of regions. Loaded again, with `exact`, it gives the
+ * same bits as this graph with `exact`, in either form. Extents are fixed: those of these inputs; so are the elements of inputs
+ * that decide what is computed (the sampling rate that an If looks at). The graph runs once. What was in `path` stays until
+ * the file is whole. options: NULL: the defaults. AMP_ERROR_NOT_IMPLEMENTED names the op that ONNX has nothing for, or
+ * why the graph cannot be written down. */
+AMP_API amp_status amp_graph_save(amp_graph *graph, const char *path, amp_tensor *const *inputs, int input_count,
+                                  const amp_graph_save_options *options);
+
 #ifdef __cplusplus
 }
 #endif

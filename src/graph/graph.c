@@ -130,6 +130,14 @@ static amp_status check_inputs(const amp_graph_source *s, amp_tensor *const *inp
     return AMP_OK;
 }
 
+const amp_graph_source *amp_graph_source_of(const amp_graph *g) {
+    return &g->source;
+}
+
+amp_status amp_graph_check_inputs(const amp_graph *g, amp_tensor *const *inputs, int count) {
+    return check_inputs(&g->source, inputs, count, NULL, 0);
+}
+
 /* ---- Running --------------------------------------------------------------------------------------------------- */
 
 /* Whoever asks expects the floating dtype that the network declares, and rows: what it is inside is its own affair. */

@@ -34,6 +34,10 @@ amp_status amp_graph_read_options(const char *what, amp_graph_options *options, 
 /* NULL with an error; the context is the caller's then. */
 amp_graph *amp_graph_new(const amp_graph_source *source);
 
+const amp_graph_source *amp_graph_source_of(const amp_graph *graph);
+/* An error unless these are inputs that amp_graph_run would take. */
+amp_status amp_graph_check_inputs(const amp_graph *graph, amp_tensor *const *inputs, int count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -50,6 +50,10 @@ typedef struct amp_onnx_node {
     const amp_onnx_attribute *attributes;
 } amp_onnx_node;
 
+/* What libamp's own files say of their producer; the version of a portable one (write/portable.c) ends so. */
+#define AMP_ONNX_PRODUCER "libamp"
+#define AMP_ONNX_PORTABLE "+portable"
+
 enum { AMP_ONNX_ANY = -1 }; /* a rank or an extent that the file leaves open */
 
 typedef struct amp_onnx_value {
@@ -79,6 +83,7 @@ typedef struct amp_onnx_model {
     const char *producer;
     int metadata_count;
     const amp_graph_property *metadata;
+    bool is_portable; /* by libamp, in the form in which bf16 stands as f32 between Casts */
     amp_onnx_graph *graph;
     struct amp_onnx_memory *memory; /* what all this lies in, and the maps of the files */
 } amp_onnx_model;

@@ -41,6 +41,8 @@ help_options() {
 offers info i
 offers "explain" exp
 offers "run" ru
+offers "convert" con
+offers "tools/amp/completion.bash" convert tools/amp/compl
 offers "--help --version" --
 has replay ""
 has explain ""
@@ -76,7 +78,7 @@ offers "tools/amp/completion.bash" explain -- cat tools/amp/compl
 [ -z "$(complete_words nonsense info)" ] || fail "a command that does not exist has arguments"
 
 all=
-for command in info run bench audit explain replay; do
+for command in info run bench convert audit explain replay; do
     options=$(help_options $command)
     all="$all $options"
     offered=$(complete_words $command -- | grep -v -x -e -- | LC_ALL=C sort -u)

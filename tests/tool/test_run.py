@@ -340,6 +340,41 @@ class Run(unittest.TestCase):
         self.fails("its last extent is to be 1 or 3 channels", image, "--input", good, "--shape", "x=1x3x5x5", "--layout", "nhwc")
         self.fails("u8 has no room", self.models["BYTES"], "--input", good, "--mean", "1")
 
+    def convert(self, *arguments):
+        done = subprocess.run([AMP, "convert", *arguments], capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_convert(self):
+        out, again = os.path.join(self.path, "out.onnx"), os.path.join(self.path, "again.onnx")
+        for options in ((), ("--portable",), ("--f32",), ("--portable", "--f32")):
+            code, said, error = self.convert(*options, "--shape", "x=1x3x4x5", self.models["IMAGE"], out)
+            self.assertEqual((code, error), (0, ""))
+            self.assertIn("extents are fixed: x [1, 3, 4, 5]", said)
+            form = [o for o in options if o == "--portable"]
+            self.assertEqual(self.convert("--f32", *form, out, again)[0], 0)
+            with open(out, "rb") as one, open(again, "rb") as two:
+                self.assertEqual(one.read(), two.read())
+        self.assertEqual(self.convert("--external", "--shape", "x=1x3x4x5", self.models["IMAGE"], out)[0], 0)
+
+    def test_convert_wrongly(self):
+        image, out = self.models["IMAGE"], os.path.join(self.path, "none.onnx")
+        for arguments, part in [
+            ((), "a model is missing"),
+            ((image,), "the name of the file to be written is missing"),
+            ((image, out, image), "one model at a time"),
+            (("--portabel", image, out), "there is no option '--portabel'"),
+            ((image, out, "--shape"), "'--shape' needs a value"),
+            ((image, out), "leaves extents open"),
+            (("--shape", "x=1x3x4x5", image, "/no/such/folder/out.onnx"), "/no/such/folder/out.onnx"),
+            (("--shape", "x=1x3x4x5", image, self.path), "is a directory"),
+            (("/no/such.onnx", out), "/no/such.onnx"),
+        ]:
+            code, said, error = self.convert(*arguments)
+            self.assertEqual((code, said), (2, ""), arguments)
+            self.assertIn(part, error)
+            self.assertTrue(error.startswith("amp convert: "), error)
+            self.assertFalse(os.path.exists(out))
+
     def test_output_that_cannot_be(self):
         tokens, more = self.models["TOKENS"], ("--shape", "ids=1x1", "--runs", "0")
         self.fails("'/dev/full' is no folder", tokens, "--output", "/dev/full", *more)

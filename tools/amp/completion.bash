@@ -8,6 +8,7 @@ _amp_options() {
         --layout --check --policy --json --help ;;
     bench) echo --input --shape --seed --exact --f32 --bf16 --seconds --runs --threads --isa --mean --scale --layout --json \
         --help ;;
+    convert) echo --portable --f32 --external --shape --input --help ;;
     audit) echo --cosine --error --output --html --input --sets --shape --seed --exact --seconds --threads --isa --mean --scale \
         --layout --json --help ;;
     explain) echo --json --all --width --help --output --input --shape --seed --exact --f32 --bf16 --seconds --runs --threads \
@@ -44,7 +45,7 @@ _amp() {
     local command=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        _amp_words "info run bench audit explain replay $(_amp_options amp)" "$word"
+        _amp_words "info run bench convert audit explain replay $(_amp_options amp)" "$word"
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -62,7 +63,7 @@ _amp() {
     *" --width" | *" --shape" | *" --seed" | *" --seconds" | *" --runs" | *" --threads" | *" --mean" | *" --scale" | \
         *" --cosine" | *" --error" | *" --sets") return ;; # numbers
     "info --load" | "replay --load" | "replay --allow-missing" | "replay --allow-wrong") _amp_files "$word" ;;
-    "run "* | "bench "* | "audit "* | "explain "* | "replay "*) [[ $word == -* ]] || _amp_files "${word#=}" ;; # bash parts NAME=FILE
+    "run "* | "bench "* | "convert "* | "audit "* | "explain "* | "replay "*) [[ $word == -* ]] || _amp_files "${word#=}" ;; # bash parts NAME=FILE
     esac
     if [[ $word == -* ]] || { [ -z "$word" ] && [ "$command $before" = "info info" ]; }; then
         _amp_words "$(_amp_options "$command")" "$word"

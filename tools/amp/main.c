@@ -15,6 +15,7 @@ static const struct {
     {"info", amp_command_info, "this machine: instruction sets, cores, caches, libraries, devices"},
     {"run", amp_command_run, "a model from an ONNX file: times, memory, and f32 beside bf16"},
     {"bench", amp_command_bench, "a model on every instruction set of the machine, side by side"},
+    {"convert", amp_command_convert, "a model as a file of ONNX, with the roundings that libamp makes"},
     {"audit", amp_command_audit, "where bf16 adds its error in a model, and a policy: what to keep in f32"},
     {"explain", amp_command_explain, "a recorded run, or a page of a model: types, casts, kernels, times, and why"},
     {"replay", amp_command_replay, "runs recorded operator cases and compares the results"},

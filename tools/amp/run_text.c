@@ -69,8 +69,10 @@ int run_usage(const char *format, ...) {
 int run_fail_amp(void) {
     const amp_status status = amp_last_status();
     const bool is_ours = status == AMP_ERROR_MEMORY || status == AMP_ERROR_INTERNAL || status == AMP_ERROR_DEVICE;
-    const char *sentence = amp_last_error(), function[] = "graph_load: ";
-    if (strncmp(sentence, function, strlen(function)) == 0) sentence += strlen(function);
+    const char *const functions[] = {"graph_load: ", "graph_save: "}, *sentence = amp_last_error();
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        if (strncmp(sentence, functions[i], strlen(functions[i])) == 0) sentence += strlen(functions[i]);
+    }
     run_fail(0, "%s", sentence);
     amp_clear_error();
     return is_ours ? AMP_EXIT_FAILED : AMP_EXIT_USAGE;

@@ -194,6 +194,11 @@ static amp_status fill_metadata(amp_onnx_reader *reader, amp_onnx_model *model) 
     return AMP_OK;
 }
 
+static bool ends_with(const char *text, const char *ending) {
+    const size_t length = strlen(text), end = strlen(ending);
+    return length >= end && strcmp(text + length - end, ending) == 0;
+}
+
 static amp_status fill_model(amp_onnx_reader *reader, amp_onnx_model *model) {
     AMP_TRY(skim_and_unpack(reader));
     AMP_TRY(check_model(reader));
@@ -203,6 +208,8 @@ static amp_status fill_model(amp_onnx_reader *reader, amp_onnx_model *model) {
     model->ir_version = proto->ir_version;
     model->producer = amp_onnx_text_of(proto->producer_name);
     AMP_TRY(fill_metadata(reader, model));
+    model->is_portable = ends_with(amp_onnx_text_of(proto->producer_version), AMP_ONNX_PORTABLE) &&
+                         strcmp(model->producer, AMP_ONNX_PRODUCER) == 0;
     model->graph = amp_onnx_read_graph(reader, proto->graph, NULL);
     return model->graph ? AMP_OK : amp_pending_error();
 }

@@ -1,0 +1,194 @@
+/* Recording: a capture without passes, then each call once more by itself, to see what the region makes of it. */
+#include "graph/record.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "core/thread.h"
+#include "dispatch/layers.h"
+#include "graph/capture.h"
+
+/* ---- Capturing ------------------------------------------------------------------------------------------------- */
+
+static amp_status capture(amp_record *record, const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor **views,
+                          amp_tensor **outputs) {
+    amp_graph_source plain = *s;
+    amp_capture c;
+    plain.exact = true; /* not a bit else than the calls give */
+    AMP_TRY(amp_capture_begin(&c, &plain, inputs, views));
+    const amp_status status = s->compute(s->context, views, outputs);
+    record->net = amp_capture_end(&c, status == AMP_OK ? outputs : NULL);
+    record->reads = c.reads;
+    if (status != AMP_OK || record->net) return status;
+    return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "graph_save: %s: what it computes cannot be written down: %s%s%s",
+                    s->name, c.failed, *c.at ? ": " : "", c.at);
+}
+
+static amp_status capture_all(amp_record *record, const amp_graph_source *s, amp_tensor *const *inputs) {
+    amp_scope_frame frame;
+    const size_t count = (size_t)s->input_count + (size_t)s->output_count;
+    amp_tensor **room = amp_alloc_zeroed((count + 1) * sizeof *room);
+    if (!room) return amp_fail(AMP_ERROR_MEMORY, "graph_save: %s: no memory for a run", s->name);
+    amp_scope_push(&frame);
+    const amp_status status = capture(record, s, inputs, room, room + s->input_count);
+    amp_scope_pop(&frame);
+    amp_free(room);
+    return status;
+}
+
+/* ---- What the region makes of a call ----------------------------------------------------------------------------- */
+
+/* The call that is being looked at. */
+typedef struct looking {
+    const amp_net_node *node; /* NULL: seen */
+    amp_recorded_call *call;
+} looking;
+
+static __thread looking *current;
+
+static void see(const amp_call *call, const amp_net_node *node, amp_recorded_call *seen) {
+    for (int i = 0; i < node->operand_count && i < AMP_RECORD_OPERANDS; i++) {
+        const amp_net_operand *o = &node->operands[i];
+        const amp_arg_info *arg = &call->op->args[o->argument];
+        const amp_tensor *t = arg->kind == AMP_ARG_TENSOR ? *amp_call_tensor(call, arg)
+                                                          : amp_call_tensor_list(call, arg)->items[o->place];
+        seen->dtypes[i] = t ? t->dtype : AMP_DTYPE_NONE;
+    }
+    memcpy(seen->args, call->args, call->op->args_size);
+}
+
+static amp_status look(amp_call *call) {
+    if (current && current->node && current->node->op == call->op) {
+        see(call, current->node, current->call);
+        current->node = NULL;
+    }
+    return amp_call_next(call);
+}
+
+static void install(void) {
+    amp_layer_install(AMP_LAYER_TRACE, look);
+}
+
+/* One call as a net of its own, on the values that there are; its results join them. */
+static amp_status run_one(const amp_net *net, int k, amp_tensor **values) {
+    const amp_net_node *node = &net->nodes[k];
+    amp_net one = *net;
+    int results = 0;
+    int *which = amp_alloc(((size_t)node->operand_count + 2 * (size_t)node->result_count + 1) * sizeof *which);
+    amp_tensor **tensors = amp_alloc(((size_t)node->operand_count + (size_t)node->result_count + 1) * sizeof *tensors);
+    if (!which || !tensors) {
+        amp_free(which);
+        amp_free(tensors);
+        return amp_fail(AMP_ERROR_MEMORY, "graph_save: no memory for a call of %s", node->op->name);
+    }
+    one.nodes = (amp_net_node *)node;
+    one.node_count = 1;
+    one.inputs = which;
+    one.input_count = 0;
+    for (int i = 0; i < node->operand_count; i++) {
+        const int value = node->operands[i].value;
+        if (value < 0) continue;
+        tensors[one.input_count] = values[value];
+        one.inputs[one.input_count++] = value;
+    }
+    one.outputs = which + one.input_count;
+    for (int i = 0; i < node->result_count; i++) {
+        if (node->results[i] >= 0) one.outputs[results++] = node->results[i];
+    }
+    one.output_count = results;
+    amp_tensor **outputs = tensors + one.input_count;
+    const amp_status status = amp_net_execute(&one, tensors, outputs);
+    for (int i = 0; status == AMP_OK && i < results; i++) values[one.outputs[i]] = outputs[i];
+    amp_free(which);
+    amp_free(tensors);
+    return status;
+}
+
+static void drop(const amp_net *net, const amp_scope_frame *frame, amp_tensor **tensors, int k) {
+    const amp_net_node *node = &net->nodes[k];
+    for (int i = 0; i < node->operand_count + node->result_count; i++) {
+        const int value = i < node->operand_count ? node->operands[i].value : node->results[i - node->operand_count];
+        amp_tensor *t = value >= 0 && net->values[value].last_use <= k ? tensors[value] : NULL;
+        if (!t || t->scope != frame) continue;
+        amp_tensor_drop(t);
+        tensors[value] = NULL;
+    }
+}
+
+static amp_status look_at(amp_record *record, const amp_net *running, int k, amp_tensor **tensors) {
+    const amp_net_node *node = &record->net->nodes[k];
+    amp_recorded_call *call = &record->calls[k];
+    call->args = amp_alloc(node->op->args_size);
+    if (!call->args) return amp_fail(AMP_ERROR_MEMORY, "graph_save: no memory for a call of %s", node->op->name);
+    memcpy(call->args, node->args, node->op->args_size);
+    for (int i = 0; i < node->operand_count && i < AMP_RECORD_OPERANDS; i++) {
+        const int value = node->operands[i].value;
+        call->dtypes[i] = value >= 0 ? record->net->values[value].dtype : AMP_DTYPE_NONE;
+    }
+    looking l = {.node = node, .call = call}, *outer = current;
+    current = &l;
+    const amp_status status = run_one(running, k, tensors);
+    current = outer;
+    return status;
+}
+
+/* The values' last uses are those of the whole net, which the calls by themselves must not see. */
+static amp_status look_at_all(amp_record *record, amp_tensor *const *inputs, amp_tensor **tensors,
+                              amp_net_value *values) {
+    const amp_net *net = record->net;
+    amp_net running = *net;
+    amp_scope_frame frame;
+    memcpy(values, net->values, (size_t)net->value_count * sizeof *values);
+    for (int i = 0; i < net->value_count; i++) {
+        values[i].last_use = INT_MAX;
+        tensors[i] = net->values[i].constant;
+    }
+    for (int i = 0; i < net->input_count; i++) tensors[net->inputs[i]] = inputs[i];
+    running.values = values;
+    amp_status status = AMP_OK;
+    amp_scope_push(&frame);
+    amp_layer_activate(AMP_LAYER_TRACE, true);
+    for (int k = 0; status == AMP_OK && k < net->node_count; k++) {
+        status = look_at(record, &running, k, tensors);
+        drop(net, &frame, tensors, k);
+    }
+    amp_layer_activate(AMP_LAYER_TRACE, false);
+    amp_scope_pop(&frame);
+    return status;
+}
+
+static amp_status look_at_calls(amp_record *record, const char *name, amp_tensor *const *inputs) {
+    const size_t count = (size_t)record->net->value_count;
+    amp_tensor **tensors = amp_alloc((count + 1) * sizeof *tensors);
+    amp_net_value *values = amp_alloc((count + 1) * sizeof *values);
+    record->calls = amp_alloc_zeroed(((size_t)record->net->node_count + 1) * sizeof *record->calls);
+    const bool there = tensors && values && record->calls;
+    const amp_status status =
+        there ? look_at_all(record, inputs, tensors, values)
+              : amp_fail(AMP_ERROR_MEMORY, "graph_save: %s: no memory for %d calls", name, record->net->node_count);
+    amp_free(tensors);
+    amp_free(values);
+    return status;
+}
+
+/* ---- Both ------------------------------------------------------------------------------------------------------ */
+
+amp_status amp_record_make(amp_record *record, const amp_graph *graph, amp_tensor *const *inputs, int input_count) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, install);
+    *record = (amp_record){0};
+    const amp_graph_source *s = amp_graph_source_of(graph);
+    AMP_TRY(amp_graph_check_inputs(graph, inputs, input_count));
+    AMP_TRY(capture_all(record, s, inputs));
+    return look_at_calls(record, s->name, inputs);
+}
+
+void amp_record_end(amp_record *record) {
+    for (int k = 0; record->calls && k < record->net->node_count; k++) amp_free(record->calls[k].args);
+    amp_free(record->calls);
+    amp_net_free(record->net);
+    *record = (amp_record){0};
+}
