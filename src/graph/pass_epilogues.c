@@ -1,5 +1,6 @@
 /* What follows a product or a convolution becomes part of it: batch norm, bias, a second tensor, an activation. Fewer
- * passes over memory, and one rounding in the place of several. */
+ * passes over memory, and one rounding in the place of several. Under autocast what is added in f32 by the calls that stand
+ * there is added in f32 by the product too, and so is its result f32; pass_rounding.c says where it need not. */
 #include <string.h>
 
 #include "amp/ops.h"
@@ -7,10 +8,26 @@
 #include "graph/pattern.h"
 #include "graph/product.h"
 
-/* The product that alone makes what node k reads as `value`; nobody else reads it. */
-static bool product_before(amp_net *net, int value, amp_product *p) {
+/* The product that alone makes what node k reads as `value`; nobody else reads it. It takes over the dtype that node k's result
+ * has: what was added in f32 stays so. A bias need not be rounded either. */
+static bool product_before(amp_net *net, int k, int value, amp_product *p) {
     if (value < 0 || net->values[value].uses != 1 || net->values[value].node < 0) return false;
-    return amp_product_read(net, net->values[value].node, p);
+    if (!amp_product_read(net, net->values[value].node, p)) return false;
+    if (!amp_product_is_lowered(net, p)) return true;
+    const amp_dtype before = net->values[value].dtype, after = net->values[net->nodes[k].results[0]].dtype;
+    if (after != before && after != AMP_F32) return false;
+    if (after != before) p->dtype = after;
+    const amp_tensor *bias = p->bias >= 0 ? net->values[p->bias].constant : NULL;
+    if (bias && bias->dtype == AMP_F32 && p->shift < 0) {
+        p->shift = p->bias;
+        p->bias = AMP_NET_NONE;
+    }
+    return true;
+}
+
+/* Where its bias stands: as one that a region casts, or not. */
+static int *bias_of(const amp_net *net, amp_product *p) {
+    return amp_product_is_lowered(net, p) ? &p->shift : &p->bias;
 }
 
 static bool is_open(const amp_product *p) {
@@ -29,24 +46,26 @@ static bool fold_batch_norm(amp_net *net, const amp_net_node *node, amp_product 
         t[i] = value >= 0 ? net->values[value].constant : NULL;
         if (!t[i] || t[i]->dtype != AMP_F32) return false;
     }
-    amp_tensor *own = p->bias >= 0 ? net->values[p->bias].constant : NULL;
-    if ((p->bias >= 0 && (!own || own->dtype != AMP_F32)) || amp_failed()) return false;
+    const int before = *bias_of(net, p);
+    amp_tensor *own = before >= 0 ? net->values[before].constant : NULL;
+    if ((before >= 0 && (!own || own->dtype != AMP_F32)) || amp_failed()) return false;
+    if ((p->bias >= 0) + (p->shift >= 0) > (before >= 0)) return false; /* one more */
     amp_scope_frame frame;
     amp_scope_push(&frame);
     amp_tensor *scale = amp_div(t[2], amp_sqrt(amp_add_scalar(t[1], amp_float(eps && eps->set ? eps->value : 1e-5))));
     amp_tensor *bias = amp_sub(t[3], amp_mul(t[0], scale));
     if (own) bias = amp_add(bias, amp_mul(own, scale));
     if (bias) p->scale = amp_net_add_constant(net, scale);
-    if (bias) p->bias = amp_net_add_constant(net, bias);
+    if (bias) *bias_of(net, p) = amp_net_add_constant(net, bias);
     amp_scope_pop(&frame);
     if (!bias) amp_clear_error(); /* no memory: it stays as it was */
-    return bias && p->scale >= 0 && p->bias >= 0;
+    return bias && p->scale >= 0 && *bias_of(net, p) >= 0;
 }
 
 static bool take_batch_norm(amp_net *net, int k) {
     amp_product p;
     if (strcmp(net->nodes[k].op->name, "batch_norm") != 0) return false;
-    if (!product_before(net, amp_net_operand_of(&net->nodes[k], "input"), &p)) return false;
+    if (!product_before(net, k, amp_net_operand_of(&net->nodes[k], "input"), &p)) return false;
     if (!p.is_conv || !is_open(&p) || p.scale >= 0 || p.other >= 0) return false;
     return fold_batch_norm(net, &net->nodes[k], &p) && amp_product_write(net, k, &p);
 }
@@ -66,29 +85,38 @@ static bool is_bias(const amp_net *net, const amp_product *p, int value, int ran
 
 static bool add_bias(amp_net *net, amp_product *p, int value) {
     const int64_t channels = amp_product_channels(net, p);
+    int *place = bias_of(net, p);
     amp_scope_frame frame;
     amp_scope_push(&frame);
     amp_tensor *vector = amp_reshape(net->values[value].constant, AMP_DIMS(channels));
-    if (vector) p->bias = amp_net_add_constant(net, vector);
+    if (vector) *place = amp_net_add_constant(net, vector);
     amp_scope_pop(&frame);
     if (!vector) amp_clear_error();
-    return p->bias >= 0;
+    return *place >= 0;
 }
 
 static bool same_shape(const amp_net_value *a, const amp_net_value *b) {
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
+    return a->rank == b->rank && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
+}
+
+/* What is added is of the sum's dtype, as is the product, but for one of bf16 that is added in f32. */
+static bool fit_dtypes(const amp_net *net, const amp_product *p, amp_dtype product, amp_dtype other, amp_dtype sum) {
+    if (product == sum && other == sum) return true;
+    return amp_product_is_lowered(net, p) && sum == AMP_F32 && (other == AMP_F32 || other == AMP_BF16) &&
+           !amp_product_is_depthwise(net, p);
 }
 
 static bool join(amp_net *net, int k, int product, int other) {
     amp_product p;
     const amp_net_value made = net->values[net->nodes[k].results[0]]; /* a copy: reading a product may add values */
-    if (product < 0 || other < 0 || !product_before(net, product, &p)) return false;
+    if (product < 0 || other < 0 || !product_before(net, k, product, &p)) return false;
     if (!is_open(&p) || p.other >= 0) return false;
-    if (p.bias < 0 && is_bias(net, &p, other, made.rank))
+    if (*bias_of(net, &p) < 0 && is_bias(net, &p, other, made.rank))
         return add_bias(net, &p, other) && amp_product_write(net, k, &p);
     if (!same_shape(&net->values[other], &made) || !same_shape(&net->values[product], &made)) return false;
+    if (!fit_dtypes(net, &p, net->values[product].dtype, net->values[other].dtype, made.dtype)) return false;
     p.other = other;
+    p.is_mixed = amp_product_is_lowered(net, &p);
     p.join = "add";
     return amp_product_write(net, k, &p);
 }
@@ -162,8 +190,7 @@ static bool take_activation(amp_net *net, int k) {
     for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
         amp_product p;
         if (strcmp(node->op->name, activations[i].op) != 0) continue;
-        if (!product_before(net, node->operands[0].value, &p) || !is_open(&p) || (!p.is_conv && p.other >= 0))
-            return false;
+        if (!product_before(net, k, node->operands[0].value, &p) || !is_open(&p)) return false;
         p.attr = activations[i].attr;
         if (activations[i].read && !activations[i].read(net, node, &p)) return false;
         return amp_product_write(net, k, &p);
