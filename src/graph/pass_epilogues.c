@@ -9,7 +9,7 @@
 #include "graph/product.h"
 
 /* The product that alone makes what node k reads as `value`; nobody else reads it. It takes over the dtype that node k's result
- * has: what was added in f32 stays so. A bias need not be rounded either. */
+ * has: what was added in f32 stays so. */
 static bool product_before(amp_net *net, int k, int value, amp_product *p) {
     if (value < 0 || net->values[value].uses != 1 || net->values[value].node < 0) return false;
     if (!amp_product_read(net, net->values[value].node, p)) return false;
@@ -17,17 +17,32 @@ static bool product_before(amp_net *net, int k, int value, amp_product *p) {
     const amp_dtype before = net->values[value].dtype, after = net->values[net->nodes[k].results[0]].dtype;
     if (after != before && after != AMP_F32) return false;
     if (after != before) p->dtype = after;
-    const amp_tensor *bias = p->bias >= 0 ? net->values[p->bias].constant : NULL;
-    if (bias && bias->dtype == AMP_F32 && p->shift < 0) {
-        p->shift = p->bias;
-        p->bias = AMP_NET_NONE;
+    return true;
+}
+
+/* What a product adds already, in f32: a bias as the region rounds it. False: it is no constant of f32. */
+static bool read_bias(const amp_net *net, const amp_product *p, amp_tensor **bias) {
+    const bool lowered = amp_product_is_lowered(net, p);
+    *bias = NULL;
+    for (int i = 0; i < 2; i++) {
+        const int value = i == 0 ? p->bias : p->shift;
+        amp_tensor *t = value >= 0 ? net->values[value].constant : NULL;
+        if (value >= 0 && (!t || t->dtype != AMP_F32)) return false;
+        if (t && i == 0 && lowered) t = amp_to(amp_to(t, AMP_BF16), AMP_F32);
+        if (t) *bias = *bias ? amp_add(*bias, t) : t;
+        if (t && !*bias) return false;
     }
     return true;
 }
 
-/* Where its bias stands: as one that a region casts, or not. */
-static int *bias_of(const amp_net *net, amp_product *p) {
-    return amp_product_is_lowered(net, p) ? &p->shift : &p->bias;
+/* `bias`, and none but it; in a region as what no policy casts. */
+static bool write_bias(amp_net *net, amp_product *p, amp_tensor *bias) {
+    const int value = bias ? amp_net_add_constant(net, bias) : AMP_NET_NONE;
+    if (value < 0) return false;
+    const bool lowered = amp_product_is_lowered(net, p);
+    p->shift = lowered ? value : AMP_NET_NONE;
+    p->bias = lowered ? AMP_NET_NONE : value;
+    return true;
 }
 
 static bool is_open(const amp_product *p) {
@@ -46,20 +61,19 @@ static bool fold_batch_norm(amp_net *net, const amp_net_node *node, amp_product 
         t[i] = value >= 0 ? net->values[value].constant : NULL;
         if (!t[i] || t[i]->dtype != AMP_F32) return false;
     }
-    const int before = *bias_of(net, p);
-    amp_tensor *own = before >= 0 ? net->values[before].constant : NULL;
-    if ((before >= 0 && (!own || own->dtype != AMP_F32)) || amp_failed()) return false;
-    if ((p->bias >= 0) + (p->shift >= 0) > (before >= 0)) return false; /* one more */
+    amp_tensor *own;
+    if (amp_failed()) return false;
     amp_scope_frame frame;
     amp_scope_push(&frame);
+    const bool known = read_bias(net, p, &own);
     amp_tensor *scale = amp_div(t[2], amp_sqrt(amp_add_scalar(t[1], amp_float(eps && eps->set ? eps->value : 1e-5))));
     amp_tensor *bias = amp_sub(t[3], amp_mul(t[0], scale));
     if (own) bias = amp_add(bias, amp_mul(own, scale));
     if (bias) p->scale = amp_net_add_constant(net, scale);
-    if (bias) *bias_of(net, p) = amp_net_add_constant(net, bias);
+    const bool done = known && bias && p->scale >= 0 && write_bias(net, p, bias);
     amp_scope_pop(&frame);
-    if (!bias) amp_clear_error(); /* no memory: it stays as it was */
-    return bias && p->scale >= 0 && *bias_of(net, p) >= 0;
+    if (!done) amp_clear_error(); /* no memory: it stays as it was */
+    return done;
 }
 
 static bool take_batch_norm(amp_net *net, int k) {
@@ -85,14 +99,17 @@ static bool is_bias(const amp_net *net, const amp_product *p, int value, int ran
 
 static bool add_bias(amp_net *net, amp_product *p, int value) {
     const int64_t channels = amp_product_channels(net, p);
-    int *place = bias_of(net, p);
+    amp_tensor *own;
     amp_scope_frame frame;
+    if (amp_failed()) return false;
     amp_scope_push(&frame);
+    const bool known = read_bias(net, p, &own);
     amp_tensor *vector = amp_reshape(net->values[value].constant, AMP_DIMS(channels));
-    if (vector) *place = amp_net_add_constant(net, vector);
+    if (vector && own) vector = amp_add(own, vector);
+    const bool done = known && write_bias(net, p, vector);
     amp_scope_pop(&frame);
-    if (!vector) amp_clear_error();
-    return *place >= 0;
+    if (!done) amp_clear_error();
+    return done;
 }
 
 static bool same_shape(const amp_net_value *a, const amp_net_value *b) {
@@ -106,12 +123,17 @@ static bool fit_dtypes(const amp_net *net, const amp_product *p, amp_dtype produ
            !amp_product_is_depthwise(net, p);
 }
 
+/* Outside of regions, where one more would round otherwise than two sums, only to a product without one. */
+static bool can_add_bias(const amp_net *net, const amp_product *p) {
+    return p->shift < 0 && (p->bias < 0 || amp_product_is_lowered(net, p));
+}
+
 static bool join(amp_net *net, int k, int product, int other) {
     amp_product p;
     const amp_net_value made = net->values[net->nodes[k].results[0]]; /* a copy: reading a product may add values */
     if (product < 0 || other < 0 || !product_before(net, k, product, &p)) return false;
     if (!is_open(&p) || p.other >= 0) return false;
-    if (*bias_of(net, &p) < 0 && is_bias(net, &p, other, made.rank))
+    if (can_add_bias(net, &p) && is_bias(net, &p, other, made.rank))
         return add_bias(net, &p, other) && amp_product_write(net, k, &p);
     if (!same_shape(&net->values[other], &made) || !same_shape(&net->values[product], &made)) return false;
     if (!fit_dtypes(net, &p, net->values[product].dtype, net->values[other].dtype, made.dtype)) return false;
