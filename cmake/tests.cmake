@@ -94,6 +94,8 @@ include(cmake/onnx_tests.cmake)
 add_test(NAME tool_run COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/tool/test_run.py $<TARGET_FILE:amp_tool>)
 add_test(NAME onnx_models COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py $<TARGET_FILE:amp_tool>)
 set_tests_properties(tool_run onnx_models PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+add_test(NAME onnx_model_modes COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py --modes $<TARGET_FILE:model_modes>)
+set_tests_properties(onnx_model_modes PROPERTIES LABELS full SKIP_RETURN_CODE 77 TIMEOUT 3600)
 
 include(cmake/replay.cmake)
 # The rest looks at what a user gets. Instrumented libraries are not for users.
