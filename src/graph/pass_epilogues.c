@@ -116,11 +116,11 @@ static bool same_shape(const amp_net_value *a, const amp_net_value *b) {
     return a->rank == b->rank && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
 }
 
-/* What is added is of the sum's dtype, as is the product, but for one of bf16 that is added in f32. */
+/* What is added is of the sum's dtype, as is the product; but one of bf16 is added in f32 as it is. */
 static bool fit_dtypes(const amp_net *net, const amp_product *p, amp_dtype product, amp_dtype other, amp_dtype sum) {
-    if (product == sum && other == sum) return true;
-    return amp_product_is_lowered(net, p) && sum == AMP_F32 && (other == AMP_F32 || other == AMP_BF16) &&
-           !amp_product_is_depthwise(net, p);
+    if (!amp_product_is_lowered(net, p)) return product == sum && other == sum;
+    if (sum != AMP_F32) return product == sum && other == sum;
+    return (other == AMP_F32 || other == AMP_BF16) && !amp_product_is_depthwise(net, p);
 }
 
 /* Outside of regions, where one more would round otherwise than two sums, only to a product without one. */

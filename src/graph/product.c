@@ -112,8 +112,8 @@ static void set_text(const amp_net_node *node, const char *argument, const char 
 
 bool amp_product_write(amp_net *net, int k, const amp_product *p) {
     if (!p->is_conv && p->scale >= 0) return false;
-    const amp_net_argument tensors[] = {{"input", p->input},       {"other", p->other}, {"residual", p->other},
-                                        {"weight", p->weight},     {"bias", p->bias},   {"scale", p->scale},
+    const amp_net_argument tensors[] = {{"input", p->input},   {"other", p->other}, {"residual", p->other},
+                                        {"weight", p->weight}, {"bias", p->bias},   {"scale", p->scale},
                                         {"shift", p->shift}};
     amp_net_node *node = amp_net_rewrite(net, k, op_of(p), tensors, sizeof tensors / sizeof tensors[0]);
     if (!node) return false;

@@ -8,12 +8,12 @@
 typedef struct amp_product {
     bool is_conv;
     int input, weight, bias, scale, shift, /* values; AMP_NET_NONE: absent */
-        other;             /* result = attr(scale·product + bias + shift + other) */
-    bool is_mixed;         /* no policy casts other */
-    amp_dtype dtype;       /* of the result; AMP_DTYPE_NONE: that of the operands */
-    const char *join;      /* how a linear's other joins: "add", …; NULL: there is none */
-    const char *attr;      /* the activation in convolution_pointwise's words; literal texts */
-    const char *algorithm; /* of gelu */
+        other;                             /* result = attr(scale·product + bias + shift + other) */
+    bool is_mixed;                         /* no policy casts other */
+    amp_dtype dtype;                       /* of the result; AMP_DTYPE_NONE: that of the operands */
+    const char *join;                      /* how a linear's other joins: "add", …; NULL: there is none */
+    const char *attr;                      /* the activation in convolution_pointwise's words; literal texts */
+    const char *algorithm;                 /* of gelu */
     amp_floats scalars;
     amp_dims stride, padding, dilation; /* of a convolution */
     int64_t groups;

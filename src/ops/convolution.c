@@ -273,7 +273,8 @@ static amp_status set_residual(amp_call *call, const request *r, const amp_tenso
  * built for windows takes longer than such a product. */
 AMP_HOT static bool is_rows(const amp_call *call, const request *r) {
     const amp_tensor *x = r->input, *w = r->weight;
-    if (r->transposed || r->groups != 1 || r->scale || r->other || r->more.residual || call->device != AMP_DEVICE_CPU) return false;
+    if (r->transposed || r->groups != 1 || r->scale || r->other || r->more.residual || call->device != AMP_DEVICE_CPU)
+        return false;
     if ((x->dtype != AMP_BF16 && x->dtype != AMP_F32) || w->shape[0] == 0 || w->shape[1] == 0) return false;
     for (int i = 0; i < r->axes; i++)
         if (x->shape[x->rank - r->axes + i] != 1 || w->shape[2 + i] != 1 || (r->padding && r->padding->values[i] != 0))
@@ -457,18 +458,20 @@ static amp_status convolve_fused(amp_call *call, const fused *f) {
 
 /* One channel of each group has kernels that store what they read. */
 static bool is_depthwise(const amp_convolution_pointwise_args *a) {
-    return a->groups.value > 1 && a->weight->rank > 1 && a->weight->shape[1] == 1 && a->weight->shape[0] == a->groups.value;
+    return a->groups.value > 1 && a->weight->rank > 1 && a->weight->shape[1] == 1 &&
+           a->weight->shape[0] == a->groups.value;
 }
 
 static bool is_taken_along(const amp_call *call, const amp_convolution_pointwise_args *a, const amp_additions *more) {
     const amp_dtype own = a->input->dtype;
-    const bool same = (more->dtype == AMP_DTYPE_NONE || more->dtype == own) &&
-                      (!more->residual || more->residual->dtype == own);
+    const bool same =
+        (more->dtype == AMP_DTYPE_NONE || more->dtype == own) && (!more->residual || more->residual->dtype == own);
     return !amp_has_additions(more) || (amp_kernels_add(call, more, a->input) && (same || !is_depthwise(a)));
 }
 
 /* The same of operands in the dtype that computes, shift and bias one, and rounded at the end. */
-static amp_status convolve_in_parts(amp_call *call, const amp_convolution_pointwise_args *a, const amp_additions *more) {
+static amp_status convolve_in_parts(amp_call *call, const amp_convolution_pointwise_args *a,
+                                    const amp_additions *more) {
     const amp_dtype own = a->input->dtype, wide = amp_dtype_size(own) == 2 ? AMP_F32 : own;
     amp_tensor *bias = a->bias, *y;
     AMP_TRY(amp_call_materialize(call, a->input));

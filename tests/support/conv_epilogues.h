@@ -78,8 +78,7 @@ inline Expected finished(Expected y, const Config &c, const Operands &o, const A
         const double added = std::fabs(bias[channel]) + std::fabs(shift[channel]) + std::fabs(other[i]);
         y.values[i] = a.of(y.values[i] * scale[channel] + bias[channel] + shift[channel] + other[i]);
         // No activation is steeper than 1.2; its own error is a few units of what it makes of a sum.
-        y.magnitudes[i] =
-            1.2 * (y.magnitudes[i] * std::fabs(scale[channel]) + added) + 2 * std::fabs(y.values[i]);
+        y.magnitudes[i] = 1.2 * (y.magnitudes[i] * std::fabs(scale[channel]) + added) + 2 * std::fabs(y.values[i]);
     }
     return y;
 }

@@ -107,8 +107,8 @@ TEST_F(LinearPointwise, IsTheActivationOfTheProduct) {
 // What no policy casts is added as it is, and the result may be wider or narrower than the operands.
 TEST_F(LinearPointwise, AdditionsOfOtherDtypesMatchF64) {
     for (amp_dtype dtype : floats) {
-        for (const auto &[shape, n] :
-             std::vector<std::pair<Shape, int64_t>>{{{1, 5}, 3}, {{7}, 40}, {{2, 17, 33}, 37}, {{70, 64}, 32}, {{0, 4}, 3}}) {
+        for (const auto &[shape, n] : std::vector<std::pair<Shape, int64_t>>{
+                 {{1, 5}, 3}, {{7}, 40}, {{2, 17, 33}, 37}, {{70, 64}, 32}, {{0, 4}, 3}}) {
             const Layer l(dtype, shape, n);
             Shape out = shape;
             out.back() = n;
@@ -134,7 +134,9 @@ TEST_F(LinearPointwise, AdditionsOfOtherDtypesMatchF64) {
                     amp_tensor *y = op("linear_pointwise", {l.x, l.w}, named);
                     ASSERT_NE(y, nullptr) << amp_last_error();
                     ASSERT_EQ(amp_tensor_dtype(y), result == AMP_DTYPE_NONE ? dtype : result);
-                    expect_near(y, want, tolerance(amp_tensor_dtype(y), l.k) + (dtype == AMP_F64 ? 0 : 0x1p-24 * double(l.k + 16)));
+                    expect_near(y, want,
+                                tolerance(amp_tensor_dtype(y), l.k) +
+                                    (dtype == AMP_F64 ? 0 : 0x1p-24 * double(l.k + 16)));
                 }
             }
         }
