@@ -97,6 +97,17 @@ TEST_F(Passes, HardSwishByClamp) {
             x);
     };
     EXPECT_EQ(by(0), " hardswish");
+    const auto by_tensors = [this](double high) {
+        return calls(
+            [high](amp_tensor *t) {
+                amp_tensor *c = op("clamp.tensor", {op("add", {t, tensor(AMP_F32, {}, {3})}), tensor(AMP_F32, {}, {0}),
+                                                    tensor(AMP_F32, {}, {high})});
+                return op("div", {op("mul", {t, c}), tensor(AMP_F32, {}, {6})});
+            },
+            x);
+    };
+    EXPECT_EQ(by_tensors(6), " hardswish");
+    EXPECT_FALSE(has(by_tensors(5), "hardswish"));
     EXPECT_FALSE(has(by(0.5), "hardswish"));
 }
 
@@ -158,6 +169,37 @@ TEST_F(Passes, ConvolutionsTakeWhatFollows) {
         },
         image, 1e-4);
     EXPECT_FALSE(has(joined, "add") || has(joined, "relu")) << joined;
+}
+
+TEST_F(Passes, FactorsByChannelBecomePartOfConvolutionsAndBatchNorms) {
+    amp_tensor *factor = op("view", {random_tensor(AMP_F32, {16}, 21), AMP_DIMS(16, 1, 1)});
+    amp_tensor *sum = op("view", {bias, AMP_DIMS(1, 16, 1, 1)}), *lines = random_tensor(AMP_F32, {9, 7}, 22);
+    const auto scaled = [&](amp_tensor *t, amp_tensor *by) {
+        return op("relu", {op("add", {op("mul", {by, op("conv2d", {t, kernel, bias}, {{"padding", 1}})}), sum})});
+    };
+    const std::string names = calls([&](amp_tensor *t) { return scaled(t, factor); }, image, 1e-4);
+    EXPECT_FALSE(has(names, "mul") || has(names, "add") || has(names, "relu")) << names;
+    EXPECT_TRUE(has(calls([&](amp_tensor *t) { return scaled(t, lines); }, image, 1e-4), "mul")) << "not by channel";
+    amp_tensor *mean = random_tensor(AMP_F32, {8}, 23), *var = tensor(AMP_F32, {8}, {0.5, 1, 2});
+    amp_tensor *by = op("view", {random_tensor(AMP_F32, {8}, 24), AMP_DIMS(1, 8, 1, 1)});
+    const auto normed = [&](amp_tensor *t, bool read) {
+        amp_tensor *n = op("batch_norm", {t, mean, var, mean, var}, {{"training", false}, {"eps", 0.01}});
+        amp_tensor *y = op("add", {op("mul", {n, by}), by});
+        return read ? op("mul", {y, op("exp", {n})}) : y;
+    };
+    EXPECT_EQ(calls([&](amp_tensor *t) { return normed(t, false); }, image, 1e-4), " batch_norm");
+    EXPECT_TRUE(has(calls([&](amp_tensor *t) { return normed(t, true); }, image, 1e-4), "add"))
+        << "it has another reader";
+}
+
+TEST_F(Passes, SumsOfLinesStayApart) {
+    amp_tensor *lines = random_tensor(AMP_F32, {2, 8, 30}, 25), *w = random_tensor(AMP_F32, {8, 8, 3}, 26);
+    const std::string names = calls(
+        [&](amp_tensor *t) {
+            return op("add", {op("conv1d", {t, w}, {{"padding", 1}}), t});
+        },
+        lines, 1e-4);
+    EXPECT_TRUE(has(names, "add")) << names;
 }
 
 TEST_F(Passes, ProductsTakeWhatFollows) {
