@@ -1802,8 +1802,11 @@ static const amp_arg_info args_linear_pointwise[] = {
     {"attr", AMP_ARG_STRING, 0, offsetof(amp_linear_pointwise_args, attr), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
     {"scalars", AMP_ARG_FLOATS, AMP_ARG_NULLABLE, offsetof(amp_linear_pointwise_args, scalars), 0, NO_DEFAULT},
     {"algorithm", AMP_ARG_STRING, 0, offsetof(amp_linear_pointwise_args, algorithm), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
+    {"shift", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_NULLABLE, offsetof(amp_linear_pointwise_args, shift), 0, NO_DEFAULT},
+    {"residual", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_NULLABLE, offsetof(amp_linear_pointwise_args, residual), 0, NO_DEFAULT},
+    {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_linear_pointwise_args, dtype), 0, NO_DEFAULT},
 };
-_Static_assert(sizeof(amp_linear_pointwise_args) == 120, "C_SIZES of gen_ops.py");
+_Static_assert(sizeof(amp_linear_pointwise_args) == 144, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_linear_pointwise_binary[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linear_pointwise_binary_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_linear_pointwise_binary_args, other), 0, NO_DEFAULT},
@@ -2065,8 +2068,11 @@ static const amp_arg_info args_convolution_pointwise[] = {
     {"scalars", AMP_ARG_FLOATS, AMP_ARG_NULLABLE, offsetof(amp_convolution_pointwise_args, scalars), 0, NO_DEFAULT},
     {"algorithm", AMP_ARG_STRING, 0, offsetof(amp_convolution_pointwise_args, algorithm), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
     {"scale", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_NULLABLE, offsetof(amp_convolution_pointwise_args, scale), 0, NO_DEFAULT},
+    {"shift", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_NULLABLE, offsetof(amp_convolution_pointwise_args, shift), 0, NO_DEFAULT},
+    {"residual", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_NULLABLE, offsetof(amp_convolution_pointwise_args, residual), 0, NO_DEFAULT},
+    {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_convolution_pointwise_args, dtype), 0, NO_DEFAULT},
 };
-_Static_assert(sizeof(amp_convolution_pointwise_args) == 360, "C_SIZES of gen_ops.py");
+_Static_assert(sizeof(amp_convolution_pointwise_args) == 384, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_convolution_pointwise_binary[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_convolution_pointwise_binary_args, input), 0, NO_DEFAULT},
     {"other", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_convolution_pointwise_binary_args, other), 0, NO_DEFAULT},
@@ -5091,9 +5097,9 @@ const amp_op_info amp_op_table[] = {
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_linear_pointwise, "linear_pointwise", "", "linear_pointwise",
-     "linear_pointwise(Tensor input, Tensor weight, Tensor? bias=None, str attr=\"none\", float[]? scalars=None, str algorithm=\"none\") -> Tensor",
-     "linear and an activation, on the CPU rounded once: attr is none, relu, sigmoid, tanh, swish, hardswish, leaky_relu (scalars: the slope), hardtanh (its bounds) or gelu (algorithm none or tanh).",
-     NULL, sizeof(amp_linear_pointwise_args), 120, args_linear_pointwise, 6, 1, "out",
+     "linear_pointwise(Tensor input, Tensor weight, Tensor? bias=None, str attr=\"none\", float[]? scalars=None, str algorithm=\"none\", *, Tensor? shift=None, Tensor? residual=None, ScalarType? dtype=None) -> Tensor",
+     "attr(linear(input, weight, bias) + shift + residual), on the CPU rounded once: attr is none, relu, sigmoid, tanh, swish, hardswish, leaky_relu (scalars: the slope), hardtanh (its bounds) or gelu (algorithm none or tanh). No policy casts shift (a number for each output channel) and residual, which broadcasts to the result; the result has input's dtype unless dtype says another.",
+     NULL, sizeof(amp_linear_pointwise_args), 140, args_linear_pointwise, 9, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_linear_pointwise_binary, "linear_pointwise", "binary", "linear_pointwise_binary",
@@ -5301,9 +5307,9 @@ const amp_op_info amp_op_table[] = {
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_convolution_pointwise, "convolution_pointwise", "", "convolution_pointwise",
-     "convolution_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None, int[]? dilation=None, int groups=1, str attr=\"none\", float[]? scalars=None, str algorithm=\"none\", *, Tensor? scale=None) -> Tensor",
-     "attr(scale · conv(input, weight) + bias), rounded once, in as many dimensions as weight has: attr is one of linear_pointwise's, scale (a number for each output channel) the factor of a folded batch_norm: weight / sqrt(running_var + eps); bias is then bias - running_mean · scale. Mind the order: padding stands before stride. Absent are padding 0, stride and dilation 1; one number is for every dimension.",
-     NULL, sizeof(amp_convolution_pointwise_args), 360, args_convolution_pointwise, 11, 1, "out",
+     "convolution_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None, int[]? dilation=None, int groups=1, str attr=\"none\", float[]? scalars=None, str algorithm=\"none\", *, Tensor? scale=None, Tensor? shift=None, Tensor? residual=None, ScalarType? dtype=None) -> Tensor",
+     "attr(scale · conv(input, weight) + bias + shift + residual), rounded once, in as many dimensions as weight has: attr is one of linear_pointwise's, scale (a number for each output channel) the factor of a folded batch_norm: weight / sqrt(running_var + eps); shift is then bias - running_mean · scale. No policy casts those two and residual, which broadcasts to the result; the result has input's dtype unless dtype says another. Mind the order: padding stands before stride. Absent are padding 0, stride and dilation 1; one number is for every dimension.",
+     NULL, sizeof(amp_convolution_pointwise_args), 380, args_convolution_pointwise, 14, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_convolution_pointwise_binary, "convolution_pointwise", "binary", "convolution_pointwise_binary",

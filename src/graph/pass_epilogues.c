@@ -1,5 +1,6 @@
 /* What follows a product or a convolution becomes part of it: batch norm, bias, a second tensor, an activation. Fewer
- * passes over memory, and one rounding in the place of several. */
+ * passes over memory, and one rounding in the place of several. Under autocast what is added in f32 by the calls that stand
+ * there is added in f32 by the product too, and so is its result f32; pass_rounding.c says where it need not. */
 #include <string.h>
 
 #include "amp/ops.h"
@@ -7,10 +8,41 @@
 #include "graph/pattern.h"
 #include "graph/product.h"
 
-/* The product that alone makes what node k reads as `value`; nobody else reads it. */
-static bool product_before(amp_net *net, int value, amp_product *p) {
+/* The product that alone makes what node k reads as `value`; nobody else reads it. It takes over the dtype that node k's result
+ * has: what was added in f32 stays so. */
+static bool product_before(amp_net *net, int k, int value, amp_product *p) {
     if (value < 0 || net->values[value].uses != 1 || net->values[value].node < 0) return false;
-    return amp_product_read(net, net->values[value].node, p);
+    if (!amp_product_read(net, net->values[value].node, p)) return false;
+    if (!amp_product_is_lowered(net, p)) return true;
+    const amp_dtype before = net->values[value].dtype, after = net->values[net->nodes[k].results[0]].dtype;
+    if (after != before && after != AMP_F32) return false;
+    if (after != before) p->dtype = after;
+    return true;
+}
+
+/* What a product adds already, in f32: a bias as the region rounds it. False: it is no constant of f32. */
+static bool read_bias(const amp_net *net, const amp_product *p, amp_tensor **bias) {
+    const bool lowered = amp_product_is_lowered(net, p);
+    *bias = NULL;
+    for (int i = 0; i < 2; i++) {
+        const int value = i == 0 ? p->bias : p->shift;
+        amp_tensor *t = value >= 0 ? net->values[value].constant : NULL;
+        if (value >= 0 && (!t || t->dtype != AMP_F32)) return false;
+        if (t && i == 0 && lowered) t = amp_to(amp_to(t, AMP_BF16), AMP_F32);
+        if (t) *bias = *bias ? amp_add(*bias, t) : t;
+        if (t && !*bias) return false;
+    }
+    return true;
+}
+
+/* `bias`, and none but it; in a region as what no policy casts. */
+static bool write_bias(amp_net *net, amp_product *p, amp_tensor *bias) {
+    const int value = bias ? amp_net_add_constant(net, bias) : AMP_NET_NONE;
+    if (value < 0) return false;
+    const bool lowered = amp_product_is_lowered(net, p);
+    p->shift = lowered ? value : AMP_NET_NONE;
+    p->bias = lowered ? AMP_NET_NONE : value;
+    return true;
 }
 
 static bool is_open(const amp_product *p) {
@@ -29,24 +61,25 @@ static bool fold_batch_norm(amp_net *net, const amp_net_node *node, amp_product 
         t[i] = value >= 0 ? net->values[value].constant : NULL;
         if (!t[i] || t[i]->dtype != AMP_F32) return false;
     }
-    amp_tensor *own = p->bias >= 0 ? net->values[p->bias].constant : NULL;
-    if ((p->bias >= 0 && (!own || own->dtype != AMP_F32)) || amp_failed()) return false;
+    amp_tensor *own;
+    if (amp_failed()) return false;
     amp_scope_frame frame;
     amp_scope_push(&frame);
+    const bool known = read_bias(net, p, &own);
     amp_tensor *scale = amp_div(t[2], amp_sqrt(amp_add_scalar(t[1], amp_float(eps && eps->set ? eps->value : 1e-5))));
     amp_tensor *bias = amp_sub(t[3], amp_mul(t[0], scale));
     if (own) bias = amp_add(bias, amp_mul(own, scale));
     if (bias) p->scale = amp_net_add_constant(net, scale);
-    if (bias) p->bias = amp_net_add_constant(net, bias);
+    const bool done = known && bias && p->scale >= 0 && write_bias(net, p, bias);
     amp_scope_pop(&frame);
-    if (!bias) amp_clear_error(); /* no memory: it stays as it was */
-    return bias && p->scale >= 0 && p->bias >= 0;
+    if (!done) amp_clear_error(); /* no memory: it stays as it was */
+    return done;
 }
 
 static bool take_batch_norm(amp_net *net, int k) {
     amp_product p;
     if (strcmp(net->nodes[k].op->name, "batch_norm") != 0) return false;
-    if (!product_before(net, amp_net_operand_of(&net->nodes[k], "input"), &p)) return false;
+    if (!product_before(net, k, amp_net_operand_of(&net->nodes[k], "input"), &p)) return false;
     if (!p.is_conv || !is_open(&p) || p.scale >= 0 || p.other >= 0) return false;
     return fold_batch_norm(net, &net->nodes[k], &p) && amp_product_write(net, k, &p);
 }
@@ -66,40 +99,160 @@ static bool is_bias(const amp_net *net, const amp_product *p, int value, int ran
 
 static bool add_bias(amp_net *net, amp_product *p, int value) {
     const int64_t channels = amp_product_channels(net, p);
+    amp_tensor *own;
     amp_scope_frame frame;
+    if (amp_failed()) return false;
     amp_scope_push(&frame);
+    const bool known = read_bias(net, p, &own);
     amp_tensor *vector = amp_reshape(net->values[value].constant, AMP_DIMS(channels));
-    if (vector) p->bias = amp_net_add_constant(net, vector);
+    if (vector && own) vector = amp_add(own, vector);
+    const bool done = known && write_bias(net, p, vector);
     amp_scope_pop(&frame);
-    if (!vector) amp_clear_error();
-    return p->bias >= 0;
+    if (!done) amp_clear_error();
+    return done;
 }
 
 static bool same_shape(const amp_net_value *a, const amp_net_value *b) {
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
+    return a->rank == b->rank && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
+}
+
+/* What is added is of the sum's dtype, as is the product; but one of bf16 is added in f32 as it is. */
+static bool fit_dtypes(const amp_net *net, const amp_product *p, amp_dtype product, amp_dtype other, amp_dtype sum) {
+    if (!amp_product_is_lowered(net, p)) return product == sum && other == sum;
+    if (sum != AMP_F32) return product == sum && other == sum;
+    return (other == AMP_F32 || other == AMP_BF16) && !amp_product_is_depthwise(net, p);
+}
+
+/* Lines lie row by row, and kernels take channels last: what is added would be laid out anew, which takes longer than a sum
+ * apart (vocoder in bf16: 13.8 ms with, 10.4 without). */
+static bool is_lines(const amp_product *p, const amp_net_value *made) {
+    enum { LINES = 3 };
+    return p->is_conv && made->rank == LINES && made->shape[2] > 1;
 }
 
 static bool join(amp_net *net, int k, int product, int other) {
     amp_product p;
     const amp_net_value made = net->values[net->nodes[k].results[0]]; /* a copy: reading a product may add values */
-    if (product < 0 || other < 0 || !product_before(net, product, &p)) return false;
+    if (product < 0 || other < 0 || !product_before(net, k, product, &p)) return false;
     if (!is_open(&p) || p.other >= 0) return false;
-    if (p.bias < 0 && is_bias(net, &p, other, made.rank))
-        return add_bias(net, &p, other) && amp_product_write(net, k, &p);
-    if (!same_shape(&net->values[other], &made) || !same_shape(&net->values[product], &made)) return false;
+    if (is_bias(net, &p, other, made.rank)) return add_bias(net, &p, other) && amp_product_write(net, k, &p);
+    if (is_lines(&p, &made) || !same_shape(&net->values[other], &made) || !same_shape(&net->values[product], &made))
+        return false;
+    if (!fit_dtypes(net, &p, net->values[product].dtype, net->values[other].dtype, made.dtype)) return false;
     p.other = other;
+    p.is_mixed = amp_product_is_lowered(net, &p);
     p.join = "add";
     return amp_product_write(net, k, &p);
 }
 
-static bool take_addition(amp_net *net, int k) {
-    const amp_net_node *node = &net->nodes[k];
+/* Of two tensors, the second once. */
+static bool is_plain_addition(const amp_net_node *node) {
     if (strcmp(node->op->name, "add") != 0 || *node->op->overload || node->operand_count != 2) return false;
     const amp_scalar *alpha = amp_net_field(node, "alpha");
-    if (alpha->kind == AMP_SCALAR_INT ? alpha->i != 1 : alpha->re != 1.0) return false;
+    return alpha->kind == AMP_SCALAR_INT ? alpha->i == 1 : alpha->re == 1.0;
+}
+
+static bool take_addition(amp_net *net, int k) {
+    const amp_net_node *node = &net->nodes[k];
+    if (!is_plain_addition(node)) return false;
     const int a = node->operands[0].value, b = node->operands[1].value;
     return join(net, k, a, b) || join(net, k, b, a);
+}
+
+/* ---- Factors ---------------------------------------------------------------------------------------------------- */
+
+/* The operand of a sum or product of two tensors that is a vector of f32 along the channels of images; the other one in *rest. */
+static int channel_constant(const amp_net *net, const amp_net_node *node, int *rest) {
+    const amp_net_value *made = &net->values[node->results[0]];
+    for (int i = 0; i < 2 && node->operand_count == 2 && !*node->op->overload && made->rank > 2; i++) {
+        const int value = node->operands[i].value;
+        const amp_net_value *v = value >= 0 ? &net->values[value] : NULL;
+        const int channel = v ? v->rank - made->rank + 1 : -1;
+        *rest = node->operands[1 - i].value;
+        if (!v || !v->constant || v->constant->dtype != AMP_F32 || channel < 0 || *rest < 0) continue;
+        bool is_vector = true;
+        for (int d = 0; d < v->rank; d++) is_vector &= v->shape[d] == (d == channel ? made->shape[1] : 1);
+        if (is_vector) return value;
+    }
+    return AMP_NET_NONE;
+}
+
+/* A vector times one that stands as [C, 1, 1]; NULL stands for ones. */
+static amp_tensor *times(amp_tensor *vector, amp_tensor *factor) {
+    amp_tensor *flat = amp_reshape(factor, AMP_DIMS(amp_tensor_numel(factor)));
+    return vector ? amp_mul(vector, flat) : flat;
+}
+
+static bool scale_product(amp_net *net, amp_product *p, amp_tensor *factor) {
+    amp_tensor *own, *scale = p->scale >= 0 ? net->values[p->scale].constant : NULL;
+    if ((p->scale >= 0 && (!scale || scale->dtype != AMP_F32)) || !read_bias(net, p, &own)) return false;
+    if (own && !write_bias(net, p, times(own, factor))) return false;
+    scale = times(scale, factor);
+    if (scale) p->scale = amp_net_add_constant(net, scale);
+    return scale && p->scale >= 0;
+}
+
+static bool take_factor(amp_net *net, int k) {
+    amp_product p;
+    int rest;
+    if (strcmp(net->nodes[k].op->name, "mul") != 0 || amp_failed()) return false;
+    const int factor = channel_constant(net, &net->nodes[k], &rest);
+    if (factor < 0 || !product_before(net, k, rest, &p) || !p.is_conv || !is_open(&p) || p.other >= 0) return false;
+    amp_scope_frame frame;
+    amp_scope_push(&frame);
+    const bool done = scale_product(net, &p, net->values[factor].constant);
+    amp_scope_pop(&frame);
+    if (!done) amp_clear_error();
+    return done && amp_product_write(net, k, &p);
+}
+
+/* Batch norm before a factor or a sum by channels: with others of its own. */
+static bool change_batch_norm(amp_net *net, int k, const amp_net_node *norm, amp_tensor *weight, amp_tensor *bias) {
+    const amp_opt_float eps = *(const amp_opt_float *)amp_net_field(norm, "eps");
+    const int w = amp_net_add_constant(net, weight), b = amp_net_add_constant(net, bias);
+    const amp_net_argument tensors[] = {{"input", amp_net_operand_of(norm, "input")},
+                                        {"running_mean", amp_net_operand_of(norm, "running_mean")},
+                                        {"running_var", amp_net_operand_of(norm, "running_var")},
+                                        {"weight", w},
+                                        {"bias", b}};
+    amp_net_node *made = w >= 0 && b >= 0 ? amp_net_rewrite(net, k, "batch_norm", tensors, 5) : NULL;
+    if (made) *(amp_opt_float *)amp_net_field(made, "eps") = eps;
+    return made != NULL;
+}
+
+/* That of a network that does not train, with all that it may have in f32; NULL: it is none, or has other readers. */
+static const amp_net_node *batch_norm_before(const amp_net *net, int k, int value) {
+    const amp_net_node *norm = net->values[value].node >= 0 ? &net->nodes[net->values[value].node] : NULL;
+    if (!norm || net->values[value].uses != 1 || strcmp(norm->op->name, "batch_norm") != 0) return NULL;
+    if (*(const bool *)amp_net_field(norm, "training")) return NULL;
+    static const char *const names[] = {"running_mean", "running_var", "weight", "bias"};
+    for (int i = 0; i < 4; i++) {
+        const int v = amp_net_operand_of(norm, names[i]);
+        if (v < 0 || !net->values[v].constant || net->values[v].constant->dtype != AMP_F32) return NULL;
+    }
+    return net->values[value].dtype == net->values[net->nodes[k].results[0]].dtype ? norm : NULL;
+}
+
+static bool join_batch_norm(amp_net *net, int k) {
+    const amp_net_node *node = &net->nodes[k], *norm;
+    const bool adds = strcmp(node->op->name, "add") == 0;
+    int rest;
+    if ((!adds && strcmp(node->op->name, "mul") != 0) || (adds && !is_plain_addition(node)) || amp_failed())
+        return false;
+    const int value = channel_constant(net, node, &rest);
+    norm = value >= 0 ? batch_norm_before(net, k, rest) : NULL;
+    if (!norm) return false;
+    amp_tensor *constant = net->values[value].constant;
+    amp_tensor *weight = net->values[amp_net_operand_of(norm, "weight")].constant;
+    amp_tensor *bias = net->values[amp_net_operand_of(norm, "bias")].constant;
+    amp_scope_frame frame;
+    amp_scope_push(&frame);
+    if (!adds) weight = times(weight, constant);
+    bias = adds ? amp_add(bias, times(NULL, constant)) : times(bias, constant);
+    const bool done = weight && bias && change_batch_norm(net, k, norm, weight, bias);
+    amp_scope_pop(&frame);
+    if (!done) amp_clear_error();
+    return done;
 }
 
 /* ---- Activations ------------------------------------------------------------------------------------------------ */
@@ -162,8 +315,7 @@ static bool take_activation(amp_net *net, int k) {
     for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
         amp_product p;
         if (strcmp(node->op->name, activations[i].op) != 0) continue;
-        if (!product_before(net, node->operands[0].value, &p) || !is_open(&p) || (!p.is_conv && p.other >= 0))
-            return false;
+        if (!product_before(net, k, node->operands[0].value, &p) || !is_open(&p)) return false;
         p.attr = activations[i].attr;
         if (activations[i].read && !activations[i].read(net, node, &p)) return false;
         return amp_product_write(net, k, &p);
@@ -177,6 +329,7 @@ static bool take_activation(amp_net *net, int k) {
 int amp_pass_epilogues(amp_net *net) {
     int places = 0;
     for (int k = 0; k < net->node_count; k++)
-        places += take_batch_norm(net, k) || take_addition(net, k) || take_activation(net, k);
+        places += take_batch_norm(net, k) || take_addition(net, k) || take_factor(net, k) || join_batch_norm(net, k) ||
+                  take_activation(net, k);
     return places;
 }

@@ -13,6 +13,7 @@ static const struct {
     {"same", amp_pass_same, true},
     {"idioms", amp_pass_idioms, false},
     {"epilogues", amp_pass_epilogues, false},
+    {"rounding", amp_pass_rounding, false},
     {"layout", amp_pass_layout, false},
 };
 

@@ -12,6 +12,7 @@ bool amp_net_improve(amp_net *net, const char *name, bool exact);
 int amp_pass_same(amp_net *net);      /* calls that compute the same are one */
 int amp_pass_idioms(amp_net *net);    /* several calls that are one op: GELU, layer_norm, … */
 int amp_pass_epilogues(amp_net *net); /* what follows a product or a convolution becomes part of it */
+int amp_pass_rounding(amp_net *net);  /* results in f32 that every reader rounds are rounded by what makes them */
 int amp_pass_layout(amp_net *net);    /* channels last from the first convolution on */
 
 /* ---- What they do ---- */

@@ -5,6 +5,7 @@
 
 #include "amp/ops.h"
 #include "core/thread.h"
+#include "policy/regions.h"
 
 /* Nets outlive the nodes whose texts these were. */
 static const char *literal(const char *text) {
@@ -35,6 +36,8 @@ static void read_dims(const amp_net_node *node, amp_product *p) {
 
 static void read_words(const amp_net_node *node, amp_product *p) {
     const amp_floats *scalars = amp_net_field(node, "scalars");
+    const amp_dtype *dtype = amp_net_field(node, "dtype");
+    p->dtype = dtype ? *dtype : AMP_DTYPE_NONE;
     p->attr = text_of(node, "attr", "none");
     p->algorithm = text_of(node, "algorithm", "none");
     if (scalars) p->scalars = *scalars;
@@ -45,7 +48,10 @@ static void read_tensors(const amp_net_node *node, amp_product *p) {
     p->weight = amp_net_operand_of(node, "weight");
     p->bias = amp_net_operand_of(node, "bias");
     p->scale = amp_net_operand_of(node, "scale");
+    p->shift = amp_net_operand_of(node, "shift");
     p->other = amp_net_operand_of(node, "other");
+    p->is_mixed = p->other < 0;
+    if (p->is_mixed) p->other = amp_net_operand_of(node, "residual");
 }
 
 /* x·W with a constant W [K, N] is linear(x, Wᵀ): a view, and packed once as it is. */
@@ -54,8 +60,8 @@ static bool read_matmul(amp_net *net, const amp_net_node *node, amp_product *p) 
     if (x < 0 || w < 0 || !net->values[w].constant || net->values[w].rank != 2 || net->values[x].rank < 2) return false;
     const int weight = amp_net_add_transposed(net, w);
     if (weight < 0) return false;
-    *p =
-        (amp_product){.input = x, .weight = weight, .bias = AMP_NET_NONE, .scale = AMP_NET_NONE, .other = AMP_NET_NONE};
+    *p = (amp_product){.input = x, .weight = weight};
+    p->bias = p->scale = p->shift = p->other = AMP_NET_NONE;
     p->attr = p->algorithm = "none";
     return true;
 }
@@ -86,7 +92,15 @@ bool amp_product_read(amp_net *net, int k, amp_product *p) {
     return false;
 }
 
+/* With what no policy casts, and what else only the op for that has. */
+static bool is_mixed(const amp_product *p) {
+    const bool is_activated = p->other >= 0 && strcmp(p->attr, "none") != 0;
+    return p->shift >= 0 || p->dtype != AMP_DTYPE_NONE || (p->other >= 0 && p->is_mixed) ||
+           (!p->is_conv && is_activated);
+}
+
 static const char *op_of(const amp_product *p) {
+    if (is_mixed(p)) return p->is_conv ? "convolution_pointwise" : "linear_pointwise";
     if (p->is_conv) return p->other >= 0 ? "convolution_pointwise.binary" : "convolution_pointwise";
     return p->other >= 0 ? "linear_pointwise.binary" : strcmp(p->attr, "none") ? "linear_pointwise" : "linear";
 }
@@ -97,13 +111,14 @@ static void set_text(const amp_net_node *node, const char *argument, const char 
 }
 
 bool amp_product_write(amp_net *net, int k, const amp_product *p) {
-    const bool has_activation = strcmp(p->attr, "none") != 0;
-    if (!p->is_conv && ((p->other >= 0 && has_activation) || p->scale >= 0)) return false;
-    const amp_net_argument tensors[] = {
-        {"input", p->input}, {"other", p->other}, {"weight", p->weight}, {"bias", p->bias}, {"scale", p->scale}};
-    amp_net_node *node = amp_net_rewrite(net, k, op_of(p), tensors, 5);
+    if (!p->is_conv && p->scale >= 0) return false;
+    const amp_net_argument tensors[] = {{"input", p->input},   {"other", p->other}, {"residual", p->other},
+                                        {"weight", p->weight}, {"bias", p->bias},   {"scale", p->scale},
+                                        {"shift", p->shift}};
+    amp_net_node *node = amp_net_rewrite(net, k, op_of(p), tensors, sizeof tensors / sizeof tensors[0]);
     if (!node) return false;
-    if (p->is_conv || p->other < 0) {
+    if (is_mixed(p)) *(amp_dtype *)amp_net_field(node, "dtype") = p->dtype;
+    if (p->is_conv || p->other < 0 || is_mixed(p)) {
         set_text(node, "attr", p->attr);
         set_text(node, "algorithm", p->algorithm);
         if (amp_net_field(node, "scalars")) *(amp_floats *)amp_net_field(node, "scalars") = p->scalars;
@@ -116,6 +131,17 @@ bool amp_product_write(amp_net *net, int k, const amp_product *p) {
     *(amp_dims *)amp_net_field(node, "dilation") = p->dilation;
     *(amp_opt_int *)amp_net_field(node, "groups") = (amp_opt_int)AMP_SET(p->groups);
     return true;
+}
+
+bool amp_product_is_lowered(const amp_net *net, const amp_product *p) {
+    const amp_tensor *w = net->values[p->weight].constant;
+    const amp_region_state *region = &amp_region_states[AMP_DEVICE_CPU];
+    return region->enabled && region->dtype == AMP_BF16 && w && amp_tensor_device(w) == AMP_DEVICE_CPU;
+}
+
+bool amp_product_is_depthwise(const amp_net *net, const amp_product *p) {
+    const amp_net_value *w = &net->values[p->weight];
+    return p->is_conv && p->groups > 1 && w->shape[1] == 1 && w->shape[0] == p->groups;
 }
 
 int64_t amp_product_channels(const amp_net *net, const amp_product *p) {

@@ -22,6 +22,7 @@ typedef struct request {
     const char *mode;                                             /* "same", "valid" or NULL */
     int64_t groups;
     amp_tensor *scale, *other; /* of fused convolutions; NULL: none */
+    amp_additions more;        /* of them too */
     amp_epilogue epilogue;
 } request;
 
@@ -217,6 +218,10 @@ static amp_status make_problem(const amp_call *call, const request *r, amp_conv 
 
 /* ---- The result ----------------------------------------------------------------------------------------------- */
 
+static amp_dtype result_dtype(const request *r) {
+    return r->more.dtype == AMP_DTYPE_NONE ? r->input->dtype : r->more.dtype;
+}
+
 static amp_tensor *make_result(amp_call *call, const request *r, const amp_conv *c) {
     const bool batched = r->input->rank == r->axes + 2;
     const bool last = batched && (amp_is_channels_last(r->input) || amp_is_channels_last(r->weight));
@@ -225,7 +230,7 @@ static amp_tensor *make_result(amp_call *call, const request *r, const amp_conv 
     if (batched) shape[rank++] = c->batch;
     shape[rank++] = c->out_channels * c->groups;
     for (int i = 0; i < r->axes; i++) shape[rank++] = c->axis[AMP_CONV_AXES - r->axes + i].out;
-    amp_tensor *y = amp_call_output(call, 0, r->input->dtype, rank, shape);
+    amp_tensor *y = amp_call_output(call, 0, result_dtype(r), rank, shape);
     if (y && y != call->target && last) amp_channels_last_strides(rank, y->shape, y->strides);
     return y;
 }
@@ -250,14 +255,14 @@ static amp_status settle_operands(amp_call *call, amp_tensor *input, amp_tensor 
 
 /* What is added to the result, in its shape. */
 static amp_status set_residual(amp_call *call, const request *r, const amp_tensor *y, amp_tensor *view, amp_conv *c) {
-    if (!r->other) return AMP_OK;
-    AMP_TRY(amp_call_check_same_dtype(call, "input", r->input, "other", r->other));
-    AMP_TRY(amp_call_materialize(call, r->other));
-    const amp_tensor *t = r->other;
+    if (r->other) AMP_TRY(amp_call_check_same_dtype(call, "input", r->input, "other", r->other));
+    if (r->other) AMP_TRY(amp_call_materialize(call, r->other));
+    const amp_tensor *t = r->other ? r->other : r->more.residual;
+    if (!t) return AMP_OK;
     *view = *t;
     view->rank = y->rank;
     memcpy(view->shape, y->shape, sizeof view->shape);
-    AMP_TRY(amp_broadcast_strides(call, "other", t, y->rank, y->shape, view->strides));
+    AMP_TRY(amp_broadcast_strides(call, r->other ? "other" : "residual", t, y->rank, y->shape, view->strides));
     c->residual = image_of(view, r->axes);
     return AMP_OK;
 }
@@ -268,7 +273,8 @@ static amp_status set_residual(amp_call *call, const request *r, const amp_tenso
  * built for windows takes longer than such a product. */
 AMP_HOT static bool is_rows(const amp_call *call, const request *r) {
     const amp_tensor *x = r->input, *w = r->weight;
-    if (r->transposed || r->groups != 1 || r->scale || r->other || call->device != AMP_DEVICE_CPU) return false;
+    if (r->transposed || r->groups != 1 || r->scale || r->other || r->more.residual || call->device != AMP_DEVICE_CPU)
+        return false;
     if ((x->dtype != AMP_BF16 && x->dtype != AMP_F32) || w->shape[0] == 0 || w->shape[1] == 0) return false;
     for (int i = 0; i < r->axes; i++)
         if (x->shape[x->rank - r->axes + i] != 1 || w->shape[2 + i] != 1 || (r->padding && r->padding->values[i] != 0))
@@ -283,10 +289,11 @@ AMP_HOT static amp_status multiply_rows(amp_call *call, const request *r) {
     AMP_TRY(check_bias(call, r, w->shape[0]));
     AMP_TRY(amp_cpu_matmul_operand(call, x, false));
     AMP_TRY(amp_cpu_matmul_operand(call, w, true));
+    AMP_TRY(amp_join_shift(call, &r->more, AMP_DTYPE_NONE, &bias));
     AMP_TRY(amp_cpu_dense_bias(call, &bias));
     int64_t shape[AMP_MAX_RANK] = {x->shape[0], 1, 1, 1, 1};
     shape[batched] = w->shape[0];
-    amp_tensor *y = amp_call_dense_output(call, x->dtype, x->rank, shape);
+    amp_tensor *y = amp_call_dense_output(call, result_dtype(r), x->rank, shape);
     if (!y) return amp_pending_error();
     if (batched && y != call->target && (amp_is_channels_last(x) || amp_is_channels_last(w)))
         amp_channels_last_strides(y->rank, y->shape, y->strides); /* the elements lie the same */
@@ -322,8 +329,9 @@ AMP_HOT static amp_status convolve(amp_call *call, const request *r) {
     AMP_TRY(check_channels(call, r));
     if (is_rows(call, r)) return multiply_rows(call, r);
     AMP_TRY(make_problem(call, r, &c));
+    AMP_TRY(amp_join_shift(call, &r->more, AMP_DTYPE_NONE, &c.bias));
     const bool loops = amp_conv_suits_loops(&c, r->input->dtype);
-    AMP_TRY(settle_operands(call, r->input, r->weight, r->bias, loops));
+    AMP_TRY(settle_operands(call, r->input, r->weight, c.bias, loops));
     amp_tensor *y = make_result(call, r, &c);
     if (!y) return amp_pending_error();
     c.x = image_of(r->input, r->axes);
@@ -403,6 +411,7 @@ static const amp_dims *spread(const amp_dims *given, int axes, int64_t otherwise
 /* The arguments that its overloads have in common. */
 typedef struct fused {
     amp_tensor *input, *other, *weight, *bias, *scale;
+    amp_additions more;
     const amp_dims *padding, *output_padding, *stride, *dilation;
     int64_t groups;
     amp_epilogue_words words;
@@ -435,6 +444,7 @@ static amp_status convolve_fused(amp_call *call, const fused *f) {
         .groups = f->groups,
         .scale = f->scale,
         .other = f->other,
+        .more = f->more,
     };
     AMP_TRY(amp_read_epilogue(call, &f->words, f->input->dtype, &r.epilogue));
     if (f->scale) AMP_TRY(amp_call_materialize(call, f->scale));
@@ -446,9 +456,45 @@ static amp_status convolve_fused(amp_call *call, const fused *f) {
     .stride = &(a)->stride, .dilation = &(a)->dilation, .groups = (a)->groups.value,                                   \
     .words = {"attr", (a)->attr, (a)->scalars, (a)->algorithm}
 
+/* One channel of each group has kernels that store what they read. */
+static bool is_depthwise(const amp_convolution_pointwise_args *a) {
+    return a->groups.value > 1 && a->weight->rank > 1 && a->weight->shape[1] == 1 &&
+           a->weight->shape[0] == a->groups.value;
+}
+
+static bool is_taken_along(const amp_call *call, const amp_convolution_pointwise_args *a, const amp_additions *more) {
+    const amp_dtype own = a->input->dtype;
+    const bool same =
+        (more->dtype == AMP_DTYPE_NONE || more->dtype == own) && (!more->residual || more->residual->dtype == own);
+    return !amp_has_additions(more) || (amp_kernels_add(call, more, a->input) && (same || !is_depthwise(a)));
+}
+
+/* The same of operands in the dtype that computes, shift and bias one, and rounded at the end. */
+static amp_status convolve_in_parts(amp_call *call, const amp_convolution_pointwise_args *a,
+                                    const amp_additions *more) {
+    const amp_dtype own = a->input->dtype, wide = amp_dtype_size(own) == 2 ? AMP_F32 : own;
+    amp_tensor *bias = a->bias, *y;
+    AMP_TRY(amp_call_materialize(call, a->input));
+    AMP_TRY(amp_call_materialize(call, a->weight));
+    AMP_TRY(amp_join_shift(call, more, wide, &bias));
+    amp_tensor *input = amp_to(a->input, wide), *weight = amp_to(a->weight, wide);
+    if (more->residual) {
+        y = amp_convolution_pointwise_binary(input, amp_to(more->residual, wide), weight, bias, a->padding, a->stride,
+                                             a->dilation, a->groups, a->attr, a->scalars, a->algorithm, a->scale);
+    } else {
+        y = amp_convolution_pointwise(input, weight, bias, a->padding, a->stride, a->dilation, a->groups, a->attr,
+                                      a->scalars, a->algorithm, a->scale);
+    }
+    call->outputs[0] = y ? amp_to(y, more->dtype == AMP_DTYPE_NONE ? own : more->dtype) : NULL;
+    return call->outputs[0] ? AMP_OK : amp_pending_error();
+}
+
 amp_status amp_op_convolution_pointwise(amp_call *call) {
     const amp_convolution_pointwise_args *a = call->args;
-    return convolve_fused(call, &(fused){FUSED(a)});
+    const amp_additions more = {a->shift, a->residual, a->dtype};
+    AMP_TRY(amp_check_additions(call, &more, a->input, a->weight->shape[0]));
+    if (!is_taken_along(call, a, &more)) return convolve_in_parts(call, a, &more);
+    return convolve_fused(call, &(fused){FUSED(a), .more = more});
 }
 
 amp_status amp_op_convolution_pointwise_binary(amp_call *call) {

@@ -183,29 +183,15 @@ AMP_HOT amp_status amp_op_linear(amp_call *call) {
 
 /* ---- linear_pointwise ------------------------------------------------------------------------------------------ */
 
-amp_status amp_op_linear_pointwise(amp_call *call) {
-    const amp_linear_pointwise_args *args = call->args;
-    amp_tensor *bias = args->bias;
-    const layer l = {args->input, args->weight, &bias};
-    const amp_epilogue_words words = {"attr", args->attr, args->scalars, args->algorithm};
-    amp_epilogue epilogue;
-    AMP_TRY(check_linear(call, &l));
-    AMP_TRY(amp_read_epilogue(call, &words, args->input->dtype, &epilogue));
-    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, amp_op_linear_pointwise);
-    amp_matmul p;
-    AMP_TRY(read_layer(call, &l, args->input->dtype, dense_output, &p));
-    p.epilogue = epilogue;
-    return amp_steps_of(call)->matmul(call, &p);
-}
-
-/* `other` as what is added to the result: in its dtype, and laid out so that its rows fold. */
-static amp_status add_other(amp_call *call, amp_tensor *other, double beta, amp_matmul *p) {
+/* `other` as what is added to the result: in its dtype, or wider, and laid out so that its rows fold. */
+static amp_status add_other(amp_call *call, const char *name, amp_tensor *other, double beta, amp_matmul *p) {
     const amp_tensor *out = p->c.tensor;
+    const bool fits = other->dtype == out->dtype || (other->dtype == AMP_F32 && out->dtype == AMP_BF16);
     amp_tensor view = *out, *t = other;
     int64_t rows;
-    AMP_TRY(amp_broadcast_strides(call, "other", other, out->rank, out->shape, view.strides));
-    if (other->dtype != out->dtype || !fold_rows(&view, &rows, &p->residual.row)) {
-        t = amp_backend_tensor(call->device, call->op->name, out->dtype, out->rank, out->shape);
+    AMP_TRY(amp_broadcast_strides(call, name, other, out->rank, out->shape, view.strides));
+    if (!fits || !fold_rows(&view, &rows, &p->residual.row)) {
+        t = amp_backend_tensor(call->device, call->op->name, fits ? other->dtype : out->dtype, out->rank, out->shape);
         if (!t) return amp_pending_error();
         AMP_TRY(amp_copy_tensor(t, other));
         view = *t;
@@ -215,6 +201,46 @@ static amp_status add_other(amp_call *call, amp_tensor *other, double beta, amp_
     p->residual.column = view.strides[view.rank - 1];
     p->beta = beta;
     return AMP_OK;
+}
+
+/* What the kernels do not take along: all of it in the dtype that computes, and rounded at the end. */
+static amp_status add_in_parts(amp_call *call, const layer *l, const amp_additions *a, const amp_epilogue *epilogue) {
+    const amp_dtype own = l->input->dtype, wide = amp_dtype_size(own) == 2 ? AMP_F32 : own;
+    AMP_TRY(amp_call_materialize(call, l->input));
+    AMP_TRY(amp_call_materialize(call, l->weight));
+    AMP_TRY(amp_join_shift(call, a, wide, l->bias));
+    amp_tensor *y = amp_linear(amp_to(l->input, wide), amp_to(l->weight, wide), *l->bias);
+    if (y && a->residual) {
+        int64_t strides[AMP_MAX_RANK];
+        AMP_TRY(amp_broadcast_strides(call, "residual", a->residual, y->rank, y->shape, strides));
+        y = amp_add(y, amp_to(a->residual, wide));
+    }
+    if (!y) return amp_pending_error();
+    AMP_TRY(amp_apply_epilogue(y, epilogue));
+    call->outputs[0] = amp_to(y, a->dtype == AMP_DTYPE_NONE ? own : a->dtype);
+    return call->outputs[0] ? amp_call_check_target_dtype(call, call->outputs[0]->dtype) : amp_pending_error();
+}
+
+amp_status amp_op_linear_pointwise(amp_call *call) {
+    const amp_linear_pointwise_args *args = call->args;
+    amp_tensor *bias = args->bias;
+    const layer l = {args->input, args->weight, &bias};
+    const amp_additions more = {args->shift, args->residual, args->dtype};
+    const amp_epilogue_words words = {"attr", args->attr, args->scalars, args->algorithm};
+    const amp_dtype dtype = args->dtype == AMP_DTYPE_NONE ? args->input->dtype : args->dtype;
+    amp_epilogue epilogue;
+    AMP_TRY(check_linear(call, &l));
+    AMP_TRY(amp_check_additions(call, &more, args->input, args->weight->shape[0]));
+    AMP_TRY(amp_read_epilogue(call, &words, args->input->dtype, &epilogue));
+    if (amp_has_additions(&more) && !amp_kernels_add(call, &more, args->input))
+        return add_in_parts(call, &l, &more, &epilogue);
+    if (is_widened(call, args->input)) return amp_cpu_run_widened(call, amp_op_linear_pointwise);
+    AMP_TRY(amp_join_shift(call, &more, AMP_DTYPE_NONE, &bias));
+    amp_matmul p;
+    AMP_TRY(read_layer(call, &l, dtype, dense_output, &p));
+    if (args->residual) AMP_TRY(add_other(call, "residual", args->residual, 1, &p));
+    p.epilogue = epilogue;
+    return amp_steps_of(call)->matmul(call, &p);
 }
 
 static amp_tensor *own_f32(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
@@ -262,7 +288,7 @@ amp_status amp_op_linear_pointwise_binary(amp_call *call) {
     if (!added || (dtype != own && !widens)) return join_by_op(call, &l, join, args->other, dtype);
     amp_matmul p;
     AMP_TRY(read_layer(call, &l, dtype, dense_output, &p));
-    AMP_TRY(add_other(call, args->other, join == AMP_JOIN_ADD ? 1 : -1, &p));
+    AMP_TRY(add_other(call, "other", args->other, join == AMP_JOIN_ADD ? 1 : -1, &p));
     return amp_steps_of(call)->matmul(call, &p);
 }
 

@@ -82,6 +82,46 @@ amp_status amp_apply_epilogue(amp_tensor *result, const amp_epilogue *e) {
     return activated(result, e) ? AMP_OK : amp_pending_error();
 }
 
+amp_status amp_check_additions(amp_call *call, const amp_additions *a, const amp_tensor *input, int64_t channels) {
+    const amp_tensor *const all[] = {input, a->shift, a->residual};
+    static const char *const names[] = {"input", "shift", "residual"};
+    if (!amp_has_additions(a)) return AMP_OK;
+    for (int i = 0; i < 3; i++) {
+        if (!all[i] || amp_dtype_is_floating(all[i]->dtype)) continue;
+        return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s; with a shift, a residual or a dtype it must be floating",
+                        amp_call_name(call), names[i], amp_describe(all[i]));
+    }
+    if (a->dtype != AMP_DTYPE_NONE && !amp_dtype_is_floating(a->dtype))
+        return amp_fail(AMP_ERROR_DTYPE, "%s: 'dtype' is %s; expected a floating dtype", amp_call_name(call),
+                        amp_dtype_name(a->dtype));
+    if (a->shift && (a->shift->rank != 1 || a->shift->shape[0] != channels))
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'shift' is %s; expected shape [%lld], one for each output channel",
+                        amp_call_name(call), amp_describe(a->shift), (long long)channels);
+    if (a->shift) AMP_TRY(amp_call_materialize(call, a->shift));
+    return a->residual ? amp_call_materialize(call, a->residual) : AMP_OK;
+}
+
+bool amp_kernels_add(const amp_call *call, const amp_additions *a, const amp_tensor *input) {
+    const amp_dtype own = input->dtype;
+    const amp_dtype all[] = {a->dtype == AMP_DTYPE_NONE ? own : a->dtype, a->shift ? a->shift->dtype : own,
+                             a->residual ? a->residual->dtype : own};
+    if (call->device != AMP_DEVICE_CPU || (own != AMP_BF16 && own != AMP_F32)) return false;
+    for (int i = 0; i < 3; i++)
+        if (all[i] != own && all[i] != AMP_F32) return false;
+    return true;
+}
+
+amp_status amp_join_shift(amp_call *call, const amp_additions *a, amp_dtype dtype, amp_tensor **bias) {
+    amp_tensor *b = *bias, *s = a->shift;
+    if (!s && (!b || dtype == AMP_DTYPE_NONE)) return AMP_OK;
+    if (b && s && dtype == AMP_DTYPE_NONE) dtype = AMP_F32;
+    if (b) AMP_TRY(amp_call_materialize(call, b));
+    if (b && dtype != AMP_DTYPE_NONE) b = amp_to(b, dtype);
+    if (s && dtype != AMP_DTYPE_NONE) s = amp_to(s, dtype);
+    *bias = b && s ? amp_add(b, s) : b ? b : s;
+    return *bias ? AMP_OK : amp_pending_error();
+}
+
 double amp_activate(double x, const amp_epilogue *e) {
     const double *numbers = e->numbers;
     switch (e->activation) {

@@ -31,6 +31,27 @@ double amp_activate(double x, const amp_epilogue *e);
 amp_status amp_broadcast_strides(const amp_call *call, const char *name, const amp_tensor *t, int rank,
                                  const int64_t *shape, int64_t *strides);
 
+/* What is added to a product besides its bias, as it is: no policy casts it. And the dtype that the result is rounded to. */
+typedef struct amp_additions {
+    amp_tensor *shift;    /* NULL, or a number for each output channel */
+    amp_tensor *residual; /* NULL, or what broadcasts to the result */
+    amp_dtype dtype;      /* AMP_DTYPE_NONE: the operands' */
+} amp_additions;
+
+static inline bool amp_has_additions(const amp_additions *a) {
+    return a->shift || a->residual || a->dtype != AMP_DTYPE_NONE;
+}
+
+/* Gives them memory; `channels` is how many numbers the shift must have. */
+amp_status amp_check_additions(amp_call *call, const amp_additions *a, const amp_tensor *input, int64_t channels);
+
+/* Whether products of the input's dtype take them along: on the CPU, of bf16 those in bf16 and f32, of f32 those in f32. */
+bool amp_kernels_add(const amp_call *call, const amp_additions *a, const amp_tensor *input);
+
+/* The bias and the shift, either of which may be NULL, as one vector of `dtype`; the one that is there, as it is, where
+ * `dtype` is AMP_DTYPE_NONE and they are not both (else f32). Fails as ops do. */
+amp_status amp_join_shift(amp_call *call, const amp_additions *a, amp_dtype dtype, amp_tensor **bias);
+
 /* How the result meets a second tensor: result ∘ other. */
 typedef enum amp_join { AMP_JOIN_ADD, AMP_JOIN_SUB, AMP_JOIN_MUL, AMP_JOIN_DIV } amp_join;
 

@@ -97,6 +97,17 @@ TEST_F(Passes, HardSwishByClamp) {
             x);
     };
     EXPECT_EQ(by(0), " hardswish");
+    const auto by_tensors = [this](double high) {
+        return calls(
+            [high](amp_tensor *t) {
+                amp_tensor *c = op("clamp.tensor", {op("add", {t, tensor(AMP_F32, {}, {3})}), tensor(AMP_F32, {}, {0}),
+                                                    tensor(AMP_F32, {}, {high})});
+                return op("div", {op("mul", {t, c}), tensor(AMP_F32, {}, {6})});
+            },
+            x);
+    };
+    EXPECT_EQ(by_tensors(6), " hardswish");
+    EXPECT_FALSE(has(by_tensors(5), "hardswish"));
     EXPECT_FALSE(has(by(0.5), "hardswish"));
 }
 
@@ -169,6 +180,37 @@ TEST_F(Passes, ChannelsLastWhereMoreThanOneConvolutionGains) {
     EXPECT_TRUE(has(two, "permute") && has(two, "contiguous")) << two;
 }
 
+TEST_F(Passes, FactorsByChannelBecomePartOfConvolutionsAndBatchNorms) {
+    amp_tensor *factor = op("view", {random_tensor(AMP_F32, {16}, 21), AMP_DIMS(16, 1, 1)});
+    amp_tensor *sum = op("view", {bias, AMP_DIMS(1, 16, 1, 1)}), *lines = random_tensor(AMP_F32, {9, 7}, 22);
+    const auto scaled = [&](amp_tensor *t, amp_tensor *by) {
+        return op("relu", {op("add", {op("mul", {by, op("conv2d", {t, kernel, bias}, {{"padding", 1}})}), sum})});
+    };
+    const std::string names = calls([&](amp_tensor *t) { return scaled(t, factor); }, image, 1e-4);
+    EXPECT_FALSE(has(names, "mul") || has(names, "add") || has(names, "relu")) << names;
+    EXPECT_TRUE(has(calls([&](amp_tensor *t) { return scaled(t, lines); }, image, 1e-4), "mul")) << "not by channel";
+    amp_tensor *mean = random_tensor(AMP_F32, {8}, 23), *var = tensor(AMP_F32, {8}, {0.5, 1, 2});
+    amp_tensor *by = op("view", {random_tensor(AMP_F32, {8}, 24), AMP_DIMS(1, 8, 1, 1)});
+    const auto normed = [&](amp_tensor *t, bool read) {
+        amp_tensor *n = op("batch_norm", {t, mean, var, mean, var}, {{"training", false}, {"eps", 0.01}});
+        amp_tensor *y = op("add", {op("mul", {n, by}), by});
+        return read ? op("mul", {y, op("exp", {n})}) : y;
+    };
+    EXPECT_EQ(calls([&](amp_tensor *t) { return normed(t, false); }, image, 1e-4), " batch_norm");
+    EXPECT_TRUE(has(calls([&](amp_tensor *t) { return normed(t, true); }, image, 1e-4), "add"))
+        << "it has another reader";
+}
+
+TEST_F(Passes, SumsOfLinesStayApart) {
+    amp_tensor *lines = random_tensor(AMP_F32, {2, 8, 30}, 25), *w = random_tensor(AMP_F32, {8, 8, 3}, 26);
+    const std::string names = calls(
+        [&](amp_tensor *t) {
+            return op("add", {op("conv1d", {t, w}, {{"padding", 1}}), t});
+        },
+        lines, 1e-4);
+    EXPECT_TRUE(has(names, "add")) << names;
+}
+
 TEST_F(Passes, ProductsTakeWhatFollows) {
     amp_tensor *w = random_tensor(AMP_F32, {16, 12}, 12), *b = random_tensor(AMP_F32, {12}, 13);
     EXPECT_EQ(calls([=](amp_tensor *t) { return op("add", {op("matmul", {t, w}), b}); }, x), " linear");
@@ -201,4 +243,138 @@ TEST_F(Passes, ExactGraphsFuseNothing) {
     EXPECT_FALSE(has(calls(gelu, x, 0, true), "gelu"));
     const auto layer = [this](amp_tensor *t) { return op("relu", {op("conv2d", {t, kernel, bias})}); };
     EXPECT_TRUE(has(calls(layer, image, 0, true), "relu"));
+}
+
+// ---- Under autocast: what the calls add in f32, what they are fused to adds in f32 ----
+
+namespace {
+
+class PassesInBf16 : public Passes {
+  protected:
+    // A later run's result; `rows` gets "op: inputs" of each call.
+    amp_tensor *run(const Function &function, amp_tensor *t, std::string *rows) {
+        Function copy = function;
+        amp_graph *graph = amp_graph_trace("passes", compute, &copy, 1, 1, nullptr);
+        amp_tensor *first = nullptr, *later = nullptr;
+        amp_autocast(AMP_DEVICE_CPU) {
+            EXPECT_EQ(amp_graph_run(graph, &t, 1, &first, 1), AMP_OK) << amp_last_error();
+            amp_explain_reset();
+            amp_explain_begin();
+            EXPECT_EQ(amp_graph_run(graph, &t, 1, &later, 1), AMP_OK) << amp_last_error();
+            amp_explain_end();
+        }
+        const Report report;
+        json_t *row = nullptr;
+        size_t i = 0;
+        json_array_foreach(json_object_get(report.root(), "ops"), i, row) {
+            *rows += Report::text(row, "op") + ": " + Report::text(row, "inputs") + "\n";
+        }
+        if (first && later) {
+            EXPECT_EQ(numbers_of(first), numbers_of(later));
+        }
+        amp_graph_release(graph);
+        return later;
+    }
+    amp_tensor *half(amp_tensor *t) {
+        return op("to", {t, AMP_BF16});
+    }
+    amp_tensor *channels(amp_tensor *t) {
+        return op("view", {t, AMP_DIMS(1, 16, 1, 1)});
+    }
+    amp_tensor *w = random_tensor(AMP_F32, {16, 12}, 12), *b = random_tensor(AMP_F32, {12}, 13);
+};
+
+} // namespace
+
+TEST_F(PassesInBf16, ABiasThatStandsApartIsNotRounded) {
+    std::string rows;
+    amp_tensor *y = run([this](amp_tensor *t) { return op("add", {op("matmul", {t, w}), b}); }, x, &rows);
+    ASSERT_NE(y, nullptr);
+    EXPECT_EQ(rows.rfind("linear_pointwise: ", 0), 0u) << rows;
+    amp_tensor *by_hand = op("linear_pointwise", {half(x), half(op("t", {w}))}, {{"shift", b}, {"dtype", AMP_F32}});
+    EXPECT_EQ(amp_tensor_dtype(y), AMP_F32);
+    EXPECT_EQ(numbers_of(y), numbers_of(by_hand));
+    // that of the op itself is an argument that the region casts
+    rows.clear();
+    y = run([this](amp_tensor *t) { return op("relu", {op("linear", {t, op("t", {w}), b})}); }, x, &rows);
+    by_hand = op("linear_pointwise", {half(x), half(op("t", {w})), half(b), "relu"});
+    EXPECT_EQ(numbers_of(y), numbers_of(by_hand)) << rows;
+}
+
+TEST_F(PassesInBf16, WhatIsAddedInF32StaysF32) {
+    amp_tensor *stream = random_tensor(AMP_F32, {2, 16, 9, 7}, 14);
+    std::string rows;
+    amp_tensor *y = run(
+        [&](amp_tensor *t) {
+            amp_tensor *c = op("add", {op("conv2d", {t, kernel}, {{"padding", 1}}), channels(bias)});
+            return op("relu", {op("add", {stream, c})});
+        },
+        image, &rows);
+    ASSERT_NE(y, nullptr);
+    EXPECT_EQ(rows.find("add:"), std::string::npos) << rows;
+    amp_tensor *by_hand =
+        op("convolution_pointwise", {half(image), half(kernel)},
+           {{"padding", AMP_DIMS(1)}, {"attr", "relu"}, {"shift", bias}, {"residual", stream}, {"dtype", AMP_F32}});
+    expect_near(y, numbers_of(by_hand), 1e-5);
+    // a residual of bf16 and a product of bf16 are added in bf16, and the result is one
+    rows.clear();
+    y = run(
+        [&](amp_tensor *t) {
+            amp_tensor *other = op("conv2d", {t, kernel}, {{"padding", 1}});
+            return op("add", {op("conv2d", {op("tanh", {t}), kernel}, {{"padding", 1}}), other});
+        },
+        image, &rows);
+    EXPECT_EQ(amp_tensor_dtype(y), AMP_BF16) << rows;
+}
+
+TEST_F(PassesInBf16, FactorsOfBatchNormAndItsBiasAreNotRounded) {
+    amp_tensor *mean = op("mul.scalar", {random_tensor(AMP_F32, {16}, 11), 100.0}),
+               *var = tensor(AMP_F32, {16}, {0.5, 1, 2});
+    const auto network = [&](amp_tensor *t) {
+        amp_tensor *c = op("conv2d", {t, kernel, bias}, {{"padding", 1}});
+        return op("batch_norm", {c, mean, var, bias, bias}, {{"training", false}});
+    };
+    std::string rows;
+    amp_tensor *y = run(network, image, &rows);
+    ASSERT_NE(y, nullptr);
+    EXPECT_EQ(rows.find("batch_norm"), std::string::npos) << rows;
+    const std::vector<double> exact = numbers_of(network(image)), got = numbers_of(y);
+    double worst = 0; // of results around 100: half a unit of bf16 and the errors of the operands
+    for (size_t i = 0; i < got.size(); i++)
+        worst = std::max(worst, std::fabs(got[i] - exact[i]) / (1 + std::fabs(exact[i])));
+    EXPECT_LT(worst, 0.02);
+}
+
+TEST_F(PassesInBf16, IsRoundedWhereEveryReaderRounds) {
+    amp_tensor *second = random_tensor(AMP_F32, {8, 16, 1, 1}, 15), *third = random_tensor(AMP_F32, {4, 16, 3, 3}, 16);
+    const auto network = [&](amp_tensor *t, bool read) {
+        amp_tensor *c = op("relu", {op("add", {op("conv2d", {t, kernel}, {{"padding", 1}}), channels(bias)})});
+        amp_tensor *y = op("sum", {op("add", {op("conv2d", {c, second}),
+                                              op("view", {random_tensor(AMP_F32, {8}, 17), AMP_DIMS(1, 8, 1, 1)})})});
+        y = op("add", {y, op("sum", {op("conv2d", {op("max_pool2d", {c, AMP_DIMS(2, 2)}), third})})});
+        return read ? op("add", {y, op("sum", {c})}) : y;
+    };
+    std::string rows;
+    run([&](amp_tensor *t) { return network(t, false); }, image, &rows);
+    EXPECT_NE(rows.find("convolution_pointwise: bf16[2, 16, 9, 7]"), std::string::npos) << rows;
+    EXPECT_NE(rows.find("max_pool2d: bf16[2, 16, 9, 7]"), std::string::npos) << rows;
+    rows.clear();
+    run([&](amp_tensor *t) { return network(t, true); }, image, &rows);
+    EXPECT_NE(rows.find("convolution_pointwise: f32[2, 16, 9, 7]"), std::string::npos) << rows;
+    EXPECT_NE(rows.find("sum: f32[2, 16, 9, 7]"), std::string::npos) << rows;
+}
+
+TEST_F(PassesInBf16, DepthwiseResultsAreRounded) {
+    amp_tensor *deep = random_tensor(AMP_F32, {8, 1, 3, 3}, 18), *shift = random_tensor(AMP_F32, {8}, 19);
+    amp_tensor *stream = random_tensor(AMP_F32, {2, 8, 9, 7}, 20);
+    const auto layer = [&](amp_tensor *t) {
+        amp_tensor *c = op("conv2d", {t, deep}, {{"padding", 1}, {"groups", 8}});
+        return op("add", {c, op("view", {shift, AMP_DIMS(1, 8, 1, 1)})});
+    };
+    std::string rows;
+    (void)run([&](amp_tensor *t) { return op("sum", {op("relu", {layer(t)})}); }, image, &rows);
+    EXPECT_NE(rows.find("sum: bf16"), std::string::npos) << rows;
+    rows.clear();
+    (void)run([&](amp_tensor *t) { return op("add", {layer(t), stream}); }, image, &rows);
+    EXPECT_NE(rows.find("add: "), std::string::npos) << "what is added to it in f32 stays apart: " << rows;
 }

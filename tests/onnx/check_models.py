@@ -2,6 +2,10 @@
 """Real models: what `amp run` computes in f32 agrees with digests of another engine's results.
 
     check_models.py AMP [MODEL…]
+    check_models.py --modes PROGRAM [MODEL…]
+
+The second form runs tests/onnx/model_modes.cc instead: exact graphs have eager's bits, all runs the same ones on any number
+of threads, and what is fused under bf16 is no further from f32 than what is not.
 
 AMP_MODELS names the folder with NAME.onnx, AMP_MODEL_CASES a script that knows their cases: "SCRIPT inputs DIR NAME" writes
 DIR/NAME.CASE/INPUT.npy, "SCRIPT compare DIR NAME" prints a line "NAME.CASE.OUTPUT: … worst E … ok" for each output there;
@@ -41,6 +45,18 @@ def cosine(report):
     return f"{min(found):.6f}" if found else "-"
 
 
+def check_modes(program, script, model, entry, work):
+    """What model_modes says of each case; how many it finds wrong."""
+    bad = 0
+    subprocess.run([sys.executable, script, "inputs", work / "in", entry["name"]], check=True)
+    for case in entry["cases"]:
+        folder = work / "in" / f"{entry['name']}.{case['case']}"
+        done = subprocess.run([program, model, folder], capture_output=True, text=True, timeout=1200)
+        print(f"{entry['name']:<22} {case['case']:<10} {(done.stdout + done.stderr).strip()}", flush=True)
+        bad += done.returncode != 0
+    return bad
+
+
 def check(amp, script, model, entry, work):
     """A line for each case; how many do not agree."""
     name, bad = entry["name"], 0
@@ -64,14 +80,17 @@ def check(amp, script, model, entry, work):
 
 
 def main():
-    amp, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    by_modes = sys.argv[1] == "--modes"
+    program, *wanted = sys.argv[2:] if by_modes else sys.argv[1:]
+    program = os.path.abspath(program)
     models, script = os.environ.get("AMP_MODELS"), os.environ.get("AMP_MODEL_CASES")
     if not models or not script:
         skip("AMP_MODELS or AMP_MODEL_CASES is not set")
     if subprocess.run([sys.executable, "-c", "import numpy"], capture_output=True).returncode:
         skip(f"{sys.executable} has no NumPy")
     entries = json.loads((pathlib.Path(script).parent / "../models/cases.json").read_text("utf-8"))
-    print(ROW.format("model", "case", "f32", "largest", "cosine bf16", "").rstrip())
+    if not by_modes:
+        print(ROW.format("model", "case", "f32", "largest", "cosine bf16", "").rstrip())
     bad, missing = 0, []
     for entry in entries:
         model = pathlib.Path(models, entry["name"] + ".onnx")
@@ -82,7 +101,7 @@ def main():
             continue
         with tempfile.TemporaryDirectory() as work:
             (pathlib.Path(work) / "out").mkdir()
-            bad += check(amp, script, model, entry, pathlib.Path(work))
+            bad += (check_modes if by_modes else check)(program, script, model, entry, pathlib.Path(work))
     if missing:
         print("not in AMP_MODELS:", ", ".join(missing))
     sys.exit(1 if bad else 0)

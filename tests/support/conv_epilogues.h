@@ -40,6 +40,8 @@ inline const Activation activations[] = {
 
 struct Operands {
     amp_tensor *x, *w, *bias, *scale, *other; // NULL: none
+    amp_tensor *shift, *residual;             // of convolution_pointwise alone
+    amp_dtype dtype;
 };
 
 inline amp_tensor *run(const Config &c, const Operands &o, const Activation &a) {
@@ -47,6 +49,9 @@ inline amp_tensor *run(const Config &c, const Operands &o, const Activation &a) 
                                 {"groups", c.groups},       {"attr", a.attr},         {"algorithm", a.algorithm}};
     if (o.bias) named.push_back({"bias", o.bias});
     if (o.scale) named.push_back({"scale", o.scale});
+    if (o.shift) named.push_back({"shift", o.shift});
+    if (o.residual) named.push_back({"residual", o.residual});
+    if (o.dtype != AMP_DTYPE_NONE) named.push_back({"dtype", o.dtype});
     if (a.numbers.count > 0) named.push_back({"scalars", a.numbers});
     if (c.transposed) {
         named.push_back({"output_padding", dims(c.output_padding)});
@@ -60,20 +65,20 @@ inline Expected sums_of(const Config &c, const Operands &o) {
     return reference(c, numbers_of(o.x), numbers_of(o.w), {});
 }
 
-// act(scale · sum + bias + other) of the tensors' own values.
+// act(scale · sum + bias + shift + other) of the tensors' own values.
 inline Expected finished(Expected y, const Config &c, const Operands &o, const Activation &a) {
     const size_t channels = size_t(c.groups * c.out_channels);
     const std::vector<double> none(channels, 0), ones(channels, 1), zeros(y.values.size(), 0);
     const std::vector<double> bias = o.bias ? numbers_of(o.bias) : none, scale = o.scale ? numbers_of(o.scale) : ones;
-    const std::vector<double> other = o.other ? numbers_of(o.other) : zeros;
+    const std::vector<double> shift = o.shift ? numbers_of(o.shift) : none;
+    const std::vector<double> other = o.other ? numbers_of(o.other) : o.residual ? numbers_of(o.residual) : zeros;
     const size_t pixels = y.values.size() / channels / size_t(c.batch);
     for (size_t i = 0; i < y.values.size(); i++) {
         const size_t channel = i / pixels % channels;
-        y.values[i] = a.of(y.values[i] * scale[channel] + bias[channel] + other[i]);
+        const double added = std::fabs(bias[channel]) + std::fabs(shift[channel]) + std::fabs(other[i]);
+        y.values[i] = a.of(y.values[i] * scale[channel] + bias[channel] + shift[channel] + other[i]);
         // No activation is steeper than 1.2; its own error is a few units of what it makes of a sum.
-        y.magnitudes[i] =
-            1.2 * (y.magnitudes[i] * std::fabs(scale[channel]) + std::fabs(bias[channel]) + std::fabs(other[i])) +
-            2 * std::fabs(y.values[i]);
+        y.magnitudes[i] = 1.2 * (y.magnitudes[i] * std::fabs(scale[channel]) + added) + 2 * std::fabs(y.values[i]);
     }
     return y;
 }

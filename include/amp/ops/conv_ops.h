@@ -184,13 +184,14 @@ AMP_API amp_tensor *amp_conv_transpose3d_call(const amp_conv_transpose3d_args *a
 #define amp_conv_transpose3d(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_conv_transpose3d_call(AMP_ARGS_(conv_transpose3d, input, r1_, __VA_ARGS__)))
 #endif
 
-/* attr(scale · conv(input, weight) + bias), rounded once, in as many dimensions as weight has: attr is one of
- * linear_pointwise's, scale (a number for each output channel) the factor of a folded batch_norm: weight /
- * sqrt(running_var + eps); bias is then bias - running_mean · scale. Mind the order: padding stands before stride.
- * Absent are padding 0, stride and dilation 1; one number is for every dimension.
+/* attr(scale · conv(input, weight) + bias + shift + residual), rounded once, in as many dimensions as weight has:
+ * attr is one of linear_pointwise's, scale (a number for each output channel) the factor of a folded batch_norm:
+ * weight / sqrt(running_var + eps); shift is then bias - running_mean · scale. No policy casts those two and
+ * residual, which broadcasts to the result; the result has input's dtype unless dtype says another. Mind the order:
+ * padding stands before stride. Absent are padding 0, stride and dilation 1; one number is for every dimension.
  * convolution_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None,
  *     int[]? dilation=None, int groups=1, str attr="none", float[]? scalars=None, str algorithm="none", *, Tensor?
- *     scale=None) -> Tensor
+ *     scale=None, Tensor? shift=None, Tensor? residual=None, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_convolution_pointwise_args {
     size_t struct_size AMP_SIZE_OF_(amp_convolution_pointwise_args);
@@ -205,6 +206,10 @@ typedef struct amp_convolution_pointwise_args {
     amp_floats scalars AMP_ABSENT_;
     const char *algorithm AMP_ABSENT_;
     amp_tensor *scale AMP_ABSENT_;
+    amp_tensor *shift AMP_ABSENT_;
+    amp_tensor *residual AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_convolution_pointwise_args;
 AMP_API amp_tensor *amp_convolution_pointwise_call(const amp_convolution_pointwise_args *args);
 #ifndef __cplusplus

@@ -131,7 +131,7 @@ struct conv_transpose3d_options {
     conv_transpose3d_options &with_dilation(const amp::dims &v_) { dilation = v_; return *this; }
 };
 
-/* convolution_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None, int[]? dilation=None, int groups=1, str attr="none", float[]? scalars=None, str algorithm="none", *, Tensor? scale=None) -> Tensor */
+/* convolution_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None, int[]? dilation=None, int groups=1, str attr="none", float[]? scalars=None, str algorithm="none", *, Tensor? scale=None, Tensor? shift=None, Tensor? residual=None, ScalarType? dtype=None) -> Tensor */
 struct convolution_pointwise_options {
     amp::dims padding{};
     amp::dims stride{};
@@ -141,6 +141,9 @@ struct convolution_pointwise_options {
     amp::floats scalars{};
     const char *algorithm{};
     amp::tensor scale{};
+    amp::tensor shift{};
+    amp::tensor residual{};
+    amp_dtype dtype{};
 
     convolution_pointwise_options &with_padding(const amp::dims &v_) { padding = v_; return *this; }
     convolution_pointwise_options &with_stride(const amp::dims &v_) { stride = v_; return *this; }
@@ -150,6 +153,9 @@ struct convolution_pointwise_options {
     convolution_pointwise_options &with_scalars(const amp::floats &v_) { scalars = v_; return *this; }
     convolution_pointwise_options &with_algorithm(const char *v_) { algorithm = v_; return *this; }
     convolution_pointwise_options &with_scale(const amp::tensor &v_) { scale = v_; return *this; }
+    convolution_pointwise_options &with_shift(const amp::tensor &v_) { shift = v_; return *this; }
+    convolution_pointwise_options &with_residual(const amp::tensor &v_) { residual = v_; return *this; }
+    convolution_pointwise_options &with_dtype(amp_dtype v_) { dtype = v_; return *this; }
 };
 
 /* convolution_pointwise.binary(Tensor input, Tensor other, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None, int[]? dilation=None, int groups=1, str attr="none", float[]? scalars=None, str algorithm="none", *, Tensor? scale=None) -> Tensor */
@@ -334,8 +340,8 @@ inline tensor conv_transpose3d(const tensor &input, const tensor &weight, const 
     return detail::made(amp_conv_transpose3d_call(&args_));
 }
 
-/* attr(scale · conv(input, weight) + bias), rounded once, in as many dimensions as weight has: attr is one of linear_pointwise's, scale (a number for each output channel) the factor of a folded batch_norm: weight / sqrt(running_var + eps); bias is then bias - running_mean · scale. Mind the order: padding stands before stride. Absent are padding 0, stride and dilation 1; one number is for every dimension.
- * convolution_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None, int[]? dilation=None, int groups=1, str attr="none", float[]? scalars=None, str algorithm="none", *, Tensor? scale=None) -> Tensor */
+/* attr(scale · conv(input, weight) + bias + shift + residual), rounded once, in as many dimensions as weight has: attr is one of linear_pointwise's, scale (a number for each output channel) the factor of a folded batch_norm: weight / sqrt(running_var + eps); shift is then bias - running_mean · scale. No policy casts those two and residual, which broadcasts to the result; the result has input's dtype unless dtype says another. Mind the order: padding stands before stride. Absent are padding 0, stride and dilation 1; one number is for every dimension.
+ * convolution_pointwise(Tensor input, Tensor weight, Tensor? bias=None, int[]? padding=None, int[]? stride=None, int[]? dilation=None, int groups=1, str attr="none", float[]? scalars=None, str algorithm="none", *, Tensor? scale=None, Tensor? shift=None, Tensor? residual=None, ScalarType? dtype=None) -> Tensor */
 inline tensor convolution_pointwise(const tensor &input, const tensor &weight, const tensor &bias = {}, const convolution_pointwise_options &options = {}) {
     amp_convolution_pointwise_args args_{};
     args_.input = input.get();
@@ -349,6 +355,9 @@ inline tensor convolution_pointwise(const tensor &input, const tensor &weight, c
     args_.scalars = options.scalars.get();
     args_.algorithm = options.algorithm;
     args_.scale = options.scale.get();
+    args_.shift = options.shift.get();
+    args_.residual = options.residual.get();
+    args_.dtype = options.dtype;
     return detail::made(amp_convolution_pointwise_call(&args_));
 }
 

@@ -26,10 +26,12 @@ AMP_API amp_tensor *amp_linear_out_call(amp_tensor *out, const amp_linear_args *
 #define amp_linear_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_linear_out_call(out, AMP_ARGS_(linear, input, r1_, __VA_ARGS__)))
 #endif
 
-/* linear and an activation, on the CPU rounded once: attr is none, relu, sigmoid, tanh, swish, hardswish, leaky_relu
- * (scalars: the slope), hardtanh (its bounds) or gelu (algorithm none or tanh).
+/* attr(linear(input, weight, bias) + shift + residual), on the CPU rounded once: attr is none, relu, sigmoid, tanh,
+ * swish, hardswish, leaky_relu (scalars: the slope), hardtanh (its bounds) or gelu (algorithm none or tanh). No
+ * policy casts shift (a number for each output channel) and residual, which broadcasts to the result; the result has
+ * input's dtype unless dtype says another.
  * linear_pointwise(Tensor input, Tensor weight, Tensor? bias=None, str attr="none", float[]? scalars=None, str
- *     algorithm="none") -> Tensor
+ *     algorithm="none", *, Tensor? shift=None, Tensor? residual=None, ScalarType? dtype=None) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_linear_pointwise_args {
     size_t struct_size AMP_SIZE_OF_(amp_linear_pointwise_args);
@@ -39,6 +41,10 @@ typedef struct amp_linear_pointwise_args {
     const char *attr AMP_ABSENT_;
     amp_floats scalars AMP_ABSENT_;
     const char *algorithm AMP_ABSENT_;
+    amp_tensor *shift AMP_ABSENT_;
+    amp_tensor *residual AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
 } amp_linear_pointwise_args;
 AMP_API amp_tensor *amp_linear_pointwise_call(const amp_linear_pointwise_args *args);
 AMP_API amp_tensor *amp_linear_pointwise_out_call(amp_tensor *out, const amp_linear_pointwise_args *args);

@@ -8,15 +8,21 @@
 
 namespace amp {
 
-/* linear_pointwise(Tensor input, Tensor weight, Tensor? bias=None, str attr="none", float[]? scalars=None, str algorithm="none") -> Tensor */
+/* linear_pointwise(Tensor input, Tensor weight, Tensor? bias=None, str attr="none", float[]? scalars=None, str algorithm="none", *, Tensor? shift=None, Tensor? residual=None, ScalarType? dtype=None) -> Tensor */
 struct linear_pointwise_options {
     const char *attr{};
     amp::floats scalars{};
     const char *algorithm{};
+    amp::tensor shift{};
+    amp::tensor residual{};
+    amp_dtype dtype{};
 
     linear_pointwise_options &with_attr(const char *v_) { attr = v_; return *this; }
     linear_pointwise_options &with_scalars(const amp::floats &v_) { scalars = v_; return *this; }
     linear_pointwise_options &with_algorithm(const char *v_) { algorithm = v_; return *this; }
+    linear_pointwise_options &with_shift(const amp::tensor &v_) { shift = v_; return *this; }
+    linear_pointwise_options &with_residual(const amp::tensor &v_) { residual = v_; return *this; }
+    linear_pointwise_options &with_dtype(amp_dtype v_) { dtype = v_; return *this; }
 };
 
 /* linear_pointwise.binary(Tensor input, Tensor other, Tensor weight, Tensor? bias=None, str attr="add") -> Tensor */
@@ -149,8 +155,8 @@ inline tensor linear_out(const tensor &out, const tensor &input, const tensor &w
     return detail::written(amp_linear_out_call(out.get(), &args_));
 }
 
-/* linear and an activation, on the CPU rounded once: attr is none, relu, sigmoid, tanh, swish, hardswish, leaky_relu (scalars: the slope), hardtanh (its bounds) or gelu (algorithm none or tanh).
- * linear_pointwise(Tensor input, Tensor weight, Tensor? bias=None, str attr="none", float[]? scalars=None, str algorithm="none") -> Tensor */
+/* attr(linear(input, weight, bias) + shift + residual), on the CPU rounded once: attr is none, relu, sigmoid, tanh, swish, hardswish, leaky_relu (scalars: the slope), hardtanh (its bounds) or gelu (algorithm none or tanh). No policy casts shift (a number for each output channel) and residual, which broadcasts to the result; the result has input's dtype unless dtype says another.
+ * linear_pointwise(Tensor input, Tensor weight, Tensor? bias=None, str attr="none", float[]? scalars=None, str algorithm="none", *, Tensor? shift=None, Tensor? residual=None, ScalarType? dtype=None) -> Tensor */
 inline tensor linear_pointwise(const tensor &input, const tensor &weight, const tensor &bias = {}, const linear_pointwise_options &options = {}) {
     amp_linear_pointwise_args args_{};
     args_.input = input.get();
@@ -159,6 +165,9 @@ inline tensor linear_pointwise(const tensor &input, const tensor &weight, const 
     args_.attr = options.attr;
     args_.scalars = options.scalars.get();
     args_.algorithm = options.algorithm;
+    args_.shift = options.shift.get();
+    args_.residual = options.residual.get();
+    args_.dtype = options.dtype;
     return detail::made(amp_linear_pointwise_call(&args_));
 }
 inline tensor linear_pointwise_out(const tensor &out, const tensor &input, const tensor &weight, const tensor &bias = {}, const linear_pointwise_options &options = {}) {
@@ -169,6 +178,9 @@ inline tensor linear_pointwise_out(const tensor &out, const tensor &input, const
     args_.attr = options.attr;
     args_.scalars = options.scalars.get();
     args_.algorithm = options.algorithm;
+    args_.shift = options.shift.get();
+    args_.residual = options.residual.get();
+    args_.dtype = options.dtype;
     return detail::written(amp_linear_pointwise_out_call(out.get(), &args_));
 }
 

@@ -9,7 +9,7 @@
 #include "steps/conv.h"
 
 static inline bool amp_conv_in_bf16(const amp_conv *c) {
-    return c->y.tensor->dtype == AMP_BF16;
+    return c->x.tensor->dtype == AMP_BF16; /* the result may be f32 */
 }
 
 /* The greatest one of both; not of two zeros. */

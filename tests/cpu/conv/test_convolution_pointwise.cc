@@ -42,6 +42,74 @@ TEST_F(ConvolutionPointwise, RandomConfigurationsMatchF64) {
     }
 }
 
+// What no policy casts is added as it is, and the result may be wider or narrower than the operands.
+TEST_F(ConvolutionPointwise, AdditionsOfOtherDtypesMatchF64) {
+    const amp_dtype dtypes[] = {AMP_BF16, AMP_F32, AMP_BF16, AMP_F64, AMP_F16};
+    const amp_dtype others[] = {AMP_F32, AMP_BF16, AMP_F32}, results[] = {AMP_F32, AMP_DTYPE_NONE, AMP_BF16};
+    for (uint32_t seed = 0; seed < 400; seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        const Scope scope;
+        Random r{std::mt19937(seed)};
+        const Config c = random_config(&r);
+        if (c.transposed) continue;
+        const amp_dtype dtype = dtypes[seed % 5];
+        const Activation &a = activations[seed / 5 % 10];
+        const int64_t channels = c.groups * c.out_channels, terms = c.in_channels * elements_of(c.kernel) + 8;
+        Operands o = {};
+        o.x = random_tensor(dtype, input_shape(c), seed * 5 + 1);
+        o.w = random_tensor(dtype, weight_shape(c), seed * 5 + 2);
+        if (r.chance(2)) o.bias = random_tensor(dtype, {channels}, seed * 5 + 3);
+        if (r.chance(2)) o.scale = random_tensor(AMP_F32, {channels}, seed * 5 + 4);
+        if (!r.chance(3)) o.shift = random_tensor(AMP_F32, {channels}, seed * 5 + 5);
+        if (!r.chance(3)) o.residual = random_tensor(others[seed / 7 % 3], output_shape(c), seed * 5 + 6);
+        o.dtype = results[seed / 3 % 3];
+        const Expected want = expected(c, o, a);
+        const amp_dtype result = o.dtype == AMP_DTYPE_NONE ? dtype : o.dtype;
+        Operands last = o, apart = o;
+        last.x = channels_last(o.x);
+        for (amp_tensor **t : {&apart.x, &apart.w, &apart.bias, &apart.scale, &apart.shift, &apart.residual})
+            if (*t) *t = spread(*t);
+        for (const Operands &all : {o, last, apart}) {
+            amp_tensor *y = run(c, all, a);
+            ASSERT_NE(y, nullptr) << amp_last_error();
+            EXPECT_EQ(amp_tensor_dtype(y), result);
+            // f64 with a scale or shift of f32, rounded to it: the error is that of the result's dtype
+            expect_close(y, want, terms);
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
+TEST_F(ConvolutionPointwise, NoPolicyCastsAdditions) {
+    amp_tensor *x = random_tensor(AMP_F32, {2, 8, 6, 5}, 1), *w = random_tensor(AMP_F32, {12, 8, 3, 3}, 2);
+    amp_tensor *shift = random_tensor(AMP_F32, {12}, 3), *residual = random_tensor(AMP_F32, {2, 12, 4, 3}, 4);
+    amp_tensor *here = nullptr, *sum = nullptr;
+    const std::vector<Named> more = {{"shift", shift}, {"residual", residual}, {"dtype", AMP_F32}};
+    amp_autocast(AMP_DEVICE_CPU) {
+        here = op("convolution_pointwise", {x, w}, more);
+    }
+    sum = op("convolution_pointwise", {op("to", {x, AMP_BF16}), op("to", {w, AMP_BF16})}, more);
+    ASSERT_TRUE(here && sum) << amp_last_error();
+    EXPECT_EQ(amp_tensor_dtype(here), AMP_F32);
+    EXPECT_EQ(numbers_of(here), numbers_of(sum));
+}
+
+TEST_F(ConvolutionPointwise, SaysWhatIsWrongWithAdditions) {
+    amp_tensor *x = random_tensor(AMP_F32, {2, 8, 6, 5}, 1), *w = random_tensor(AMP_F32, {12, 8, 3, 3}, 2);
+    const auto message = [&](const Named &option) {
+        EXPECT_EQ(op("convolution_pointwise", {x, w}, {option}), nullptr);
+        const std::string text = amp_last_error();
+        amp_clear_error();
+        return text;
+    };
+    EXPECT_EQ(message({"shift", random_tensor(AMP_F32, {11}, 3)}),
+              "convolution_pointwise: 'shift' is [11] f32; expected shape [12], one for each output channel");
+    EXPECT_EQ(message({"shift", tensor(AMP_I32, {12}, {1})}),
+              "convolution_pointwise: 'shift' is [12] i32; with a shift, a residual or a dtype it must be floating");
+    EXPECT_EQ(message({"dtype", AMP_I64}), "convolution_pointwise: 'dtype' is i64; expected a floating dtype");
+    EXPECT_NE(message({"residual", random_tensor(AMP_F32, {2, 12, 4, 4}, 3)}).find("'residual'"), std::string::npos);
+}
+
 TEST_F(ConvolutionPointwise, WithoutAnEpilogueItIsTheConvolution) {
     for (amp_dtype dtype : {AMP_F64, AMP_F32, AMP_BF16}) {
         amp_tensor *x = random_tensor(dtype, {2, 12, 9, 11}, 1), *w = random_tensor(dtype, {20, 12, 3, 3}, 2);

@@ -104,6 +104,59 @@ TEST_F(LinearPointwise, IsTheActivationOfTheProduct) {
     }
 }
 
+// What no policy casts is added as it is, and the result may be wider or narrower than the operands.
+TEST_F(LinearPointwise, AdditionsOfOtherDtypesMatchF64) {
+    for (amp_dtype dtype : floats) {
+        for (const auto &[shape, n] : std::vector<std::pair<Shape, int64_t>>{
+                 {{1, 5}, 3}, {{7}, 40}, {{2, 17, 33}, 37}, {{70, 64}, 32}, {{0, 4}, 3}}) {
+            const Layer l(dtype, shape, n);
+            Shape out = shape;
+            out.back() = n;
+            for (amp_dtype result : {AMP_DTYPE_NONE, AMP_F32, AMP_BF16}) {
+                for (int bits = 1; bits < 16; bits++) {
+                    SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + ", n " + std::to_string(n) + ", " +
+                                 std::to_string(bits));
+                    const amp_dtype other = bits & 8 ? AMP_F32 : dtype;
+                    amp_tensor *shift = bits & 1 ? random_tensor(other, {n}, 5) : nullptr;
+                    amp_tensor *residual = bits & 2 ? random_tensor(other, bits & 4 ? Shape{n} : out, 6) : nullptr;
+                    std::vector<double> want = product(l.x, l.w, bits & 4 ? l.b : nullptr);
+                    const std::vector<double> s = shift ? numbers_of(shift) : std::vector<double>{};
+                    const std::vector<double> r = residual ? numbers_of(residual) : std::vector<double>{};
+                    for (size_t i = 0; i < want.size(); i++) {
+                        want[i] += (shift ? s[i % size_t(n)] : 0) + (residual ? r[i % r.size()] : 0);
+                        want[i] = std::max(want[i], 0.0);
+                    }
+                    std::vector<Named> named = {{"attr", "relu"}};
+                    if (result != AMP_DTYPE_NONE) named.push_back({"dtype", result});
+                    if (bits & 4) named.push_back({"bias", l.b});
+                    if (shift) named.push_back({"shift", shift});
+                    if (residual) named.push_back({"residual", residual});
+                    amp_tensor *y = op("linear_pointwise", {l.x, l.w}, named);
+                    ASSERT_NE(y, nullptr) << amp_last_error();
+                    ASSERT_EQ(amp_tensor_dtype(y), result == AMP_DTYPE_NONE ? dtype : result);
+                    expect_near(y, want,
+                                tolerance(amp_tensor_dtype(y), l.k) +
+                                    (dtype == AMP_F64 ? 0 : 0x1p-24 * double(l.k + 16)));
+                }
+            }
+        }
+    }
+}
+
+TEST_F(LinearPointwise, NoPolicyCastsAdditions) {
+    const Layer l(AMP_F32, {5, 24}, 18);
+    amp_tensor *shift = random_tensor(AMP_F32, {18}, 5), *residual = random_tensor(AMP_F32, {5, 18}, 6);
+    const std::vector<Named> more = {{"shift", shift}, {"residual", residual}, {"dtype", AMP_F32}};
+    amp_tensor *here = nullptr;
+    amp_autocast(AMP_DEVICE_CPU) {
+        here = op("linear_pointwise", {l.x, l.w}, more);
+    }
+    amp_tensor *sum = op("linear_pointwise", {op("to", {l.x, AMP_BF16}), op("to", {l.w, AMP_BF16})}, more);
+    ASSERT_TRUE(here && sum) << amp_last_error();
+    EXPECT_EQ(amp_tensor_dtype(here), AMP_F32);
+    EXPECT_EQ(numbers_of(here), numbers_of(sum));
+}
+
 TEST_F(LinearPointwise, GivesTheBitsOfTheOpOnTheUnroundedProduct) {
     const Layer l(AMP_F32, {33, 50}, 45);
     amp_tensor *y = op("linear", {l.x, l.w, l.b});

@@ -1,0 +1,233 @@
+// One model in all the ways that a graph computes it:
+//   exact graphs give the bits of the ops one by one: the first run of one is the model's nodes computed so, later runs
+//   are the net that was written down meanwhile; in f32 and in a region of bf16;
+//   every run of a graph gives the same bits, on 1, 2 and 3 threads;
+//   what a graph fuses under bf16 is no further from f32 than what it does not.
+//
+// model_modes MODEL DIR [--draws N]
+// DIR holds the inputs as NAME.npy. The error of one input is chance: roundings that all elements share, such as those of a
+// gate, are drawn once. So it is taken of N (8) inputs: the given one, and that one with noise, from fixed seeds. Prints a line: the
+// geometric mean of the errors by norm of exact and of fused, their ratio, and what differs. Exit code 1: bits differ, or the
+// ratio is above 1.02 by more than two standard errors; 2: a mistake in the call, or a model that does not run.
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "amp/amp.h"
+
+namespace {
+
+constexpr double most_ratio = 1.02, noise = 0.1;
+
+struct ReleaseGraph {
+    void operator()(amp_graph *graph) const {
+        amp_graph_release(graph);
+    }
+};
+using Graph = std::unique_ptr<amp_graph, ReleaseGraph>;
+using Tensors = std::vector<amp_tensor *>;
+using Bytes = std::vector<std::vector<char>>; // of each output
+
+[[noreturn]] void fail() {
+    throw std::runtime_error(amp_last_error());
+}
+
+Graph load(const std::string &path, bool exact) {
+    amp_graph_options options = {};
+    options.struct_size = sizeof options;
+    options.exact = exact;
+    Graph graph(amp_graph_load(path.c_str(), &options));
+    if (!graph) fail();
+    return graph;
+}
+
+std::string file_of(const std::string &folder, const char *name) {
+    std::string file = name;
+    for (char &c : file)
+        if (!isalnum(static_cast<unsigned char>(c)) && !strchr("._-", c)) c = '_';
+    return folder + "/" + file + ".npy";
+}
+
+Tensors load_inputs(const Graph &graph, const std::string &folder) {
+    Tensors inputs;
+    for (int i = 0; i < amp_graph_input_count(graph.get()); i++) {
+        amp_graph_value value;
+        if (amp_graph_get_input(graph.get(), i, &value, sizeof value) != AMP_OK) fail();
+        inputs.push_back(amp_load_npy(file_of(folder, value.name).c_str()));
+        if (!inputs.back()) fail();
+    }
+    return inputs;
+}
+
+Bytes bytes_of(const Tensors &tensors) {
+    Bytes all;
+    for (amp_tensor *t : tensors) {
+        std::vector<char> bytes(static_cast<size_t>(amp_tensor_numel(t)) * amp_dtype_size(amp_tensor_dtype(t)));
+        if (amp_read(t, amp_tensor_dtype(t), bytes.data(), bytes.size()) != AMP_OK) fail();
+        all.push_back(std::move(bytes));
+    }
+    return all;
+}
+
+struct Result {
+    Bytes bytes;
+    std::vector<std::vector<float>> numbers; // of floating outputs
+};
+
+Result run(const Graph &graph, const Tensors &inputs, bool bf16) {
+    const auto count = static_cast<size_t>(amp_graph_output_count(graph.get()));
+    Tensors outputs(count);
+    Result result;
+    amp_scope_here();
+    const auto compute = [&] {
+        return amp_graph_run(graph.get(), inputs.data(), static_cast<int>(inputs.size()), outputs.data(),
+                             static_cast<int>(count));
+    };
+    amp_status status = AMP_OK;
+    if (bf16) {
+        amp_autocast(AMP_DEVICE_CPU) status = compute();
+    } else {
+        status = compute();
+    }
+    if (status != AMP_OK) fail();
+    result.bytes = bytes_of(outputs);
+    for (amp_tensor *t : outputs) {
+        if (!amp_dtype_is_floating(amp_tensor_dtype(t))) continue;
+        result.numbers.emplace_back(static_cast<size_t>(amp_tensor_numel(t)));
+        if (amp_read(t, AMP_F32, result.numbers.back().data(), result.numbers.back().size() * sizeof(float)) != AMP_OK)
+            fail();
+    }
+    return result;
+}
+
+// The inputs with noise of a tenth of their size, but for the first draw and whole numbers.
+Tensors draw(const Tensors &inputs, int number) {
+    Tensors drawn = inputs;
+    std::mt19937 engine(static_cast<unsigned>(number));
+    for (amp_tensor *&t : drawn) {
+        if (number == 0 || amp_tensor_dtype(t) != AMP_F32) continue;
+        std::vector<float> numbers(static_cast<size_t>(amp_tensor_numel(t)));
+        if (amp_read(t, AMP_F32, numbers.data(), numbers.size() * sizeof(float)) != AMP_OK) fail();
+        double squares = 0;
+        for (const float x : numbers) squares += double(x) * x;
+        const double size = std::sqrt(squares / double(numbers.empty() ? 1 : numbers.size()));
+        std::uniform_real_distribution<double> between(-noise * size, noise * size);
+        for (float &x : numbers) x = static_cast<float>(x + between(engine));
+        t = amp_from_data(numbers.data(), AMP_F32, amp_tensor_rank(t), amp_tensor_shape(t));
+        if (!t) fail();
+    }
+    return drawn;
+}
+
+// By norm, of all floating outputs together: of each the error over its size.
+double error_of(const Result &result, const Result &expected) {
+    double sum = 0;
+    for (size_t i = 0; i < expected.numbers.size(); i++) {
+        double errors = 0, sizes = 0;
+        for (size_t k = 0; k < expected.numbers[i].size(); k++) {
+            const double x = result.numbers[i][k], y = expected.numbers[i][k];
+            if (!std::isfinite(y) && !std::isfinite(x)) continue;
+            errors += (x - y) * (x - y);
+            sizes += y * y;
+        }
+        sum += sizes > 0 ? errors / sizes : errors;
+    }
+    return std::sqrt(sum);
+}
+
+struct Comparison {
+    std::string differs; // what has other bits than it should
+    std::vector<double> exact, fused;
+
+    // The mean of log(fused / exact), less two standard errors; those where both are 0 say nothing.
+    double least_ratio() const {
+        double sum = 0, squares = 0, count = 0;
+        for (size_t i = 0; i < exact.size(); i++) {
+            if (exact[i] == 0 || fused[i] == 0) continue;
+            const double ratio = std::log(fused[i] / exact[i]);
+            sum += ratio;
+            squares += ratio * ratio;
+            count++;
+        }
+        if (count < 2) return 0;
+        const double mean = sum / count, variance = (squares - sum * mean) / (count - 1);
+        return std::exp(mean - 2 * std::sqrt(std::max(variance, 0.0) / count));
+    }
+};
+
+double geometric_mean(const std::vector<double> &numbers) {
+    double sum = 0;
+    for (const double x : numbers) sum += std::log(std::max(x, 1e-30));
+    return numbers.empty() ? 0 : std::exp(sum / double(numbers.size()));
+}
+
+void compare_bits(const std::string &path, const Tensors &inputs, Comparison *c) {
+    const int before = amp_get_num_threads();
+    for (const bool bf16 : {false, true}) {
+        const std::string where = bf16 ? " in bf16;" : " in f32;";
+        const Graph exact = load(path, true);
+        amp_set_num_threads(1);
+        const Result eager =
+            run(exact, inputs, bf16); // the first run of an exact graph hands out what its nodes computed
+        if (run(exact, inputs, bf16).bytes != eager.bytes) c->differs += " exact and eager" + where;
+        const Graph fused = load(path, false);
+        const Result first = run(fused, inputs, bf16);
+        for (const int threads : {1, 2, 3}) {
+            amp_set_num_threads(threads);
+            if (run(fused, inputs, bf16).bytes != first.bytes)
+                c->differs += " " + std::to_string(threads) + " threads and the first run" + where;
+            if (threads > 1 && run(exact, inputs, bf16).bytes != eager.bytes)
+                c->differs += " exact on " + std::to_string(threads) + " threads" + where;
+        }
+        amp_set_num_threads(before);
+    }
+}
+
+void compare_errors(const std::string &path, const Tensors &inputs, int draws, Comparison *c) {
+    const Graph exact = load(path, true), fused = load(path, false);
+    for (int i = 0; i < draws; i++) {
+        const Tensors drawn = draw(inputs, i);
+        const Result expected = run(exact, drawn, false);
+        c->exact.push_back(error_of(run(exact, drawn, true), expected));
+        c->fused.push_back(error_of(run(fused, drawn, true), expected));
+        for (size_t k = 0; k < drawn.size(); k++)
+            if (drawn[k] != inputs[k]) amp_release(drawn[k]);
+    }
+}
+
+int report(const Comparison &c) {
+    const double exact = geometric_mean(c.exact), fused = geometric_mean(c.fused), least = c.least_ratio();
+    const bool worse = least > most_ratio;
+    std::printf("exact %.2e fused %.2e ratio %.3f, at least %.3f%s%s%s\n", exact, fused,
+                exact > 0 ? fused / exact : 1.0, least, worse ? ": fused is WORSE" : "",
+                c.differs.empty() ? "" : "; DIFFERS:", c.differs.c_str());
+    return worse || !c.differs.empty();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    if (argc != 3 && !(argc == 5 && !strcmp(argv[3], "--draws"))) {
+        std::fprintf(stderr, "usage: model_modes MODEL DIR [--draws N]\n");
+        return 2;
+    }
+    try {
+        Comparison c;
+        const Tensors inputs = load_inputs(load(argv[1], true), argv[2]);
+        compare_bits(argv[1], inputs, &c);
+        compare_errors(argv[1], inputs, argc == 5 ? std::atoi(argv[4]) : 8, &c);
+        for (amp_tensor *t : inputs) amp_release(t);
+        return report(c);
+    } catch (const std::exception &e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 2;
+    }
+}
