@@ -67,6 +67,9 @@ void amp_net_replace_from(amp_net *net, int k, int old, int value);
 /* Takes out nodes whose results nobody reads, closes the gaps, and counts uses and last uses. */
 void amp_net_count(amp_net *net);
 
+/* No constant was written since it was captured. */
+bool amp_net_is_fresh(const amp_net *net);
+
 /* Runs it, node by node, through the dispatcher; outputs belong to the innermost scope. */
 amp_status amp_net_execute(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
 
