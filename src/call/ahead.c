@@ -1,10 +1,12 @@
 /* Tensors without elements, and the end of calls that ask for no more. */
 #include "call/ahead.h"
 
-#include <limits.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 
+#include "call/backend.h"
 #include "call/outputs.h"
 #include "core/memory.h"
 
@@ -41,6 +43,7 @@ static amp_tensor *over(const char *op, void *data, amp_dtype dtype, int rank, c
         return NULL;
     }
     t->storage->user_memory = false;
+    t->storage->is_ahead = true;
     atomic_store_explicit(&t->storage->produced, true, memory_order_relaxed);
     return t;
 }
@@ -116,6 +119,44 @@ amp_tensor *amp_ahead_output(amp_call *call, int index, amp_dtype dtype, int ran
     call->has_ended = true;
     amp_this_thread.error = AMP_ERROR_INTERNAL; /* no sentence: it is nobody's error */
     return NULL;
+}
+
+/* ---- Calls on the way -------------------------------------------------------------------------------------------- */
+
+/* Ops that are made of others, and look at no element that these give. */
+static const char *const made_of_others[] = {
+    "linear",   "linear_pointwise", "matmul", "einsum",      "tensordot",   "native_multi_head_attention",
+    "reshape",  "flatten",          "to",     "interpolate", "float_power", "pairwise_distance",
+    "isneginf", "isposinf"};
+
+static bool is_made_of_others(const amp_op_info *op) {
+    for (size_t i = 0; i < sizeof made_of_others / sizeof made_of_others[0]; i++) {
+        if (strcmp(op->name, made_of_others[i]) == 0) return true;
+    }
+    return false;
+}
+
+static amp_status find_ahead(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    (void)call;
+    (void)arg;
+    return amp_tensor_memory(t)->storage->is_ahead ? AMP_ERROR_INVALID : AMP_OK;
+}
+
+/* The call whose implementation runs. */
+static const amp_call *whole_of_parts(void) {
+    return (const amp_call *)(const void *)((const char *)amp_this_thread.note - offsetof(amp_call, note));
+}
+
+amp_status amp_ahead_run_part(amp_call *call) {
+    const amp_call *whole = whole_of_parts();
+    const bool is_there = amp_call_each_tensor(call, find_ahead) == AMP_OK;
+    if (is_there && !(call->target && call->target->storage->is_ahead)) return amp_call_next(call);
+    if (!is_made_of_others(whole->op) && !(call->op->flags & AMP_OP_VIEW))
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: what %s makes may be looked at", whole->op->name,
+                        call->op->name);
+    call->ahead = whole->ahead;
+    call->is_part = true;
+    return amp_call_next(call);
 }
 
 bool amp_ahead_ended(const amp_call *call) {

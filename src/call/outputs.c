@@ -125,9 +125,8 @@ AMP_HOT amp_tensor *amp_call_dense_output(amp_call *call, amp_dtype dtype, int r
 
 amp_tensor *amp_call_output_like(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape,
                                  const amp_tensor *like) {
-    amp_tensor *t = amp_call_output(call, index, dtype, rank, shape);
-    if (call->has_ended && like && call->outputs[index] != call->target) amp_take_layout(call->outputs[index], like);
-    if (t && like && (index > 0 || t != call->target)) amp_take_layout(t, like);
+    amp_tensor *t = amp_call_output(call, index, dtype, rank, shape), *made = call->outputs[index];
+    if (made && like && (index > 0 || made != call->target)) amp_take_layout(made, like);
     return t;
 }
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "call/ahead.h"
 #include "call/backend.h"
 #include "core/memory.h"
 #include "core/thread.h"
@@ -52,10 +53,11 @@ static amp_status settle_mine(const amp_tensor *t) {
     const amp_capture *c = current;
     while (c && &c->unsettled != list) c = c->outer;
     if (c || !list) return amp_settle(t);
-    return amp_fail(AMP_ERROR_INVALID,
-                    "graph: %s is not computed yet: it comes from a function that another thread captures, and only that "
-                    "thread can use it before the function has returned",
-                    amp_describe(t));
+    return amp_fail(
+        AMP_ERROR_INVALID,
+        "graph: %s is not computed yet: it comes from a function that another thread captures, and only that "
+        "thread can use it before the function has returned",
+        amp_describe(t));
 }
 
 /* What has been called so far is computed with elements as they are now. */
@@ -268,13 +270,6 @@ static bool note_results(amp_capture *c, amp_call *call, const written *w) {
 
 /* ---- The layer -------------------------------------------------------------------------------------------------- */
 
-/* A call that the implementation of one makes that runs ahead. */
-static amp_status run_part(amp_call *call) {
-    call->ahead = AMP_LAYER_CAPTURE;
-    call->is_part = true;
-    return amp_call_next(call);
-}
-
 static bool may_run_ahead(const amp_call *call, const written *w) {
     return w->depends != 0 && call->device == AMP_DEVICE_CPU && !amp_op_is_user(call->op);
 }
@@ -327,7 +322,7 @@ static amp_status compute_and_note(amp_capture *c, amp_call *call, const written
 static amp_status capture_layer(amp_call *call) {
     amp_capture *c = current;
     if (!c) return amp_call_next(call);
-    if (amp_this_thread.layers & AMP_INSIDE_OP) return run_part(call);
+    if (amp_this_thread.layers & AMP_INSIDE_OP) return amp_ahead_run_part(call);
     if (c->failed) return compute(call);
     const written w = write_down(c, call);
     if (c->failed) return compute(call);
@@ -358,8 +353,7 @@ static amp_status lend_views(amp_capture *c, amp_tensor *const *inputs, amp_tens
     return AMP_OK;
 }
 
-static amp_status begin(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs,
-                        amp_tensor **views) {
+static amp_status begin(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs, amp_tensor **views) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install);
     *c = (amp_capture){.is_programs = source->is_programs, .at = "", .outer = current};

@@ -192,32 +192,32 @@ static amp_status compute(const amp_graph_source *s, const entry *e, amp_tensor 
     return e->net ? amp_net_execute(e->net, inputs, outputs) : s->compute(s->context, inputs, outputs);
 }
 
-/* The net, as it stands, only for this run: on what it hangs is too much to compare. */
-static amp_status compute_once(amp_capture *c, amp_tensor *const *inputs, amp_tensor **outputs) {
-    const amp_status status = amp_net_execute(c->net, inputs, outputs);
-    amp_net_free(c->net);
-    c->net = NULL;
-    c->failed = "what the function looks at is too much to compare";
-    return status;
+/* Elements may be such that an op refuses them: then the source computes, which knows where it was, and says so. */
+static amp_status compute_or_say(const amp_graph_source *s, const amp_net *net, amp_tensor *const *inputs,
+                                 amp_tensor **outputs) {
+    amp_this_thread.is_trying = true;
+    const amp_status status = amp_net_execute(net, inputs, outputs);
+    amp_this_thread.is_trying = false;
+    if (status == AMP_OK) return AMP_OK;
+    amp_clear_error();
+    return s->compute(s->context, inputs, outputs);
 }
 
-/* Every run gives the same bits, the first too: it is the net that computes, and not what was captured. */
+/* Every run gives the same bits, the first too: it is the net that computes, not what was captured. */
 static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const int64_t *key,
                                 amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_capture c;
     AMP_TRY(amp_capture_run(&c, s, inputs, outputs));
     if (c.net && count_read_bytes(c.reads, inputs, s->input_count) == SIZE_MAX)
-        AMP_TRY(compute_once(&c, inputs, outputs));
-    if (!c.net && amp_verbose("graph"))
+        c.failed = "what the function looks at is too much to compare";
+    if (c.net && !c.failed) amp_net_improve(c.net, s->name, s->exact);
+    if (c.failed && amp_verbose("graph"))
         fprintf(stderr, "graph %s: runs op by op: %s%s%s\n", s->name, c.failed, *c.at ? ": " : "", c.at);
-    if (c.net) amp_net_improve(c.net, s->name, s->exact);
-    const bool computes = c.net != NULL;
-    entry *e = make_entry(s, key, inputs, c.net, c.reads);
-    if (!e && !computes) return amp_pending_error(); /* without memory for a net there is none; its error may stand */
-    if (!e) return amp_failed() ? amp_pending_error() : s->compute(s->context, inputs, outputs);
-    const amp_status status = computes ? compute(s, e, inputs, outputs) : AMP_OK;
-    keep(nets, e);
-    return status;
+    const amp_status status = c.net ? compute_or_say(s, c.net, inputs, outputs) : AMP_OK;
+    entry *e = status == AMP_OK ? make_entry(s, key, inputs, c.net, c.reads) : NULL;
+    if (e) keep(nets, e);
+    if (status != AMP_OK) amp_net_free(c.net);
+    return e ? AMP_OK : amp_pending_error(); /* without memory for a net there is none; its error may stand */
 }
 
 amp_status amp_nets_compute(amp_nets *nets, const amp_graph_source *s, amp_tensor *const *inputs,

@@ -61,7 +61,7 @@ amp_unsettled_list *amp_unsettled_in(const amp_tensor *t) {
 typedef struct part {
     amp_net net; /* its nodes are the whole one's */
     bool *needed;
-    amp_unsettled **wanted;  /* whose values are its outputs */
+    amp_unsettled **wanted; /* whose values are its outputs */
     amp_tensor **outputs;
 } part;
 
