@@ -386,12 +386,22 @@ static amp_status take_outputs(amp_capture *c, const amp_scope_frame *frame, amp
     return AMP_OK;
 }
 
+/* What decided something here does so for a capture outside of this one too. */
+static amp_status tell_outer(const amp_capture *c) {
+    for (int i = 0; i < c->net->input_count && c->reads != 0; i++) {
+        const bool decided = c->reads >> (i < 63 ? i : 63) & 1;
+        if (decided && !amp_tensor_read(c->unsettled.inputs[i])) return amp_pending_error();
+    }
+    return AMP_OK;
+}
+
 /* What the function made goes with its scope; what is still there then was kept, and gets its elements. */
 static amp_status end(amp_capture *c, amp_scope_frame *frame, amp_status status) {
     current = c->outer;
     amp_layer_activate(AMP_LAYER_CAPTURE, current != NULL);
     amp_scope_pop(frame);
     if (status == AMP_OK) status = amp_settle_all(&c->unsettled);
+    if (status == AMP_OK) status = tell_outer(c);
     amp_unsettled_free(&c->unsettled);
     if (status != AMP_OK && !c->failed) c->failed = "the run failed";
     if (!c->failed) {
