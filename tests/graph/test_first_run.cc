@@ -244,7 +244,8 @@ TEST_F(FirstRun, OpsOfTheProgramSeeElements) {
     d.schema = "first_run_doubled(Tensor input) -> Tensor";
     d.args_size = sizeof(DoubleArgs);
     d.cpu.run = doubled;
-    ASSERT_NE(amp_define_op_call(&d), nullptr) << amp_last_error();
+    static const amp_op *const defined = amp_define_op_call(&d);
+    ASSERT_NE(defined, nullptr) << amp_last_error();
     const Function function = [](amp_tensor *const *x) {
         return Tensors{op("neg", {op("first_run_doubled", {op("exp", {x[0]})})})};
     };

@@ -4,6 +4,7 @@
 
 #include "core/fail.h"
 #include "core/parallel.h"
+#include "cpu/convert/transpose.h"
 #include "cpu/gemm/gemm_isa.h"
 
 enum {
@@ -77,8 +78,7 @@ amp_status amp_gemm_pack(void *dst, const void *src, amp_dtype src_dtype, int64_
                             (amp_gemm_pack_function *)kernel->function});
 }
 
-/* One block of 32 k by 32 n. What lies together in the source is read together: rows of K × N, or those of N × K, each
- * of which is then strewn over a block that stays in the L1. */
+/* One block of 32 k by 32 n. */
 static void pack_f32_block(uint16_t *packed, const void *source, amp_dtype dtype, int columns, int ks, int64_t stride_n,
                            int64_t stride_k) {
     (void)dtype;
@@ -87,6 +87,11 @@ static void pack_f32_block(uint16_t *packed, const void *source, amp_dtype dtype
     if (columns < AMP_GEMM_BLOCK || ks < AMP_GEMM_BLOCK) memset(dst, 0, AMP_GEMM_BLOCK_VALUES * sizeof *dst);
     if (stride_n == 1 && columns == AMP_GEMM_BLOCK) {
         for (int k = 0; k < ks; k++) memcpy(dst + k * AMP_GEMM_BLOCK, src + k * stride_k, AMP_GEMM_BLOCK * sizeof *dst);
+        return;
+    }
+    if (stride_k == 1) {
+        amp_transpose((char *)dst, AMP_GEMM_BLOCK * sizeof *dst, source, stride_n * (int64_t)sizeof *dst, columns, ks,
+                      sizeof *dst);
         return;
     }
     for (int n = 0; n < columns; n++)
