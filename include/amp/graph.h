@@ -41,6 +41,8 @@ typedef amp_status (*amp_graph_function)(void *context, amp_tensor *const *input
  * other than tensors, it takes once. Elements of inputs that it looks at (amp_item, amp_data) are part of the question:
  * up to 8 KiB of them; beyond that, and where it writes tensors in place, draws random numbers, opens regions of its own, or
  * calls ops whose results have sizes that depend on elements, it is called in each run, as AMP_VERBOSE=graph tells.
+ * The function makes all its calls on the thread that it is called on; what they give may have no elements yet until it has returned,
+ * which whoever looks at them there does not notice: they are computed then. Other threads cannot use it before.
  * `name` is for messages, and is copied. Of the options, which may be NULL, `exact` holds. The context must live as long as the graph; several threads may be in the function at a
  * time if several run the graph. NULL with an error. */
 AMP_API amp_graph *amp_graph_trace(const char *name, amp_graph_function function, void *context, int input_count,

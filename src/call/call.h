@@ -46,6 +46,10 @@ struct amp_call {
     amp_tensor_list list;                 /* result of an op that returns a list: amp_call_list */
     amp_tensor *casts; /* room for AMP_CALL_CASTS pending casts, which need no header of their own then; NULL: none */
     int cast_count;
+    unsigned ahead; /* the layer that asks what the results are, and not for their elements: it sees the implementation's own
+                       calls too (call/ahead.h); 0: the call computes */
+    bool is_part;   /* … and one of those */
+    bool has_ended; /* … which it knows by now */
     struct amp_scope_frame *frame; /* the call's own: results are in it until they move to the caller's */
     amp_call_note note;
 };
@@ -92,6 +96,9 @@ amp_tensor *amp_call_pending_cast(amp_call *call, amp_tensor *source, amp_dtype 
 
 /* The call writes arguments that its schema says it may: running statistics are written in training only. */
 bool amp_call_mutates(const amp_call *call);
+
+/* The caller asks for result `index`. */
+bool amp_call_wants(const amp_call *call, int index);
 
 /* op name for messages: "add", "add_" or "add_out". */
 const char *amp_call_name(const amp_call *call);

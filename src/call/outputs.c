@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "call/ahead.h"
 #include "call/backend.h"
 #include "core/hot.h"
 #include "core/layout.h"
@@ -60,6 +61,14 @@ bool amp_call_mutates(const amp_call *call) {
     return false;
 }
 
+bool amp_call_wants(const amp_call *call, int index) {
+    for (int i = 0, at = 0; i < call->op->arg_count; i++) {
+        if (call->op->args[i].kind != AMP_ARG_OUTPUT || ++at != index) continue;
+        return *(amp_tensor * *const *)amp_call_field(call, &call->op->args[i]) != NULL;
+    }
+    return true;
+}
+
 amp_status amp_check_target_shape(const amp_call *call, int index, int rank, const int64_t *shape) {
     const amp_tensor *t = amp_target_of(call, index);
     if (amp_has_shape(t, rank, shape)) return AMP_OK;
@@ -100,6 +109,7 @@ AMP_HOT amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, 
         amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation makes result number %d", amp_call_name(call), index);
         return NULL;
     }
+    if (__builtin_expect(call->ahead != 0, 0)) return amp_ahead_output(call, index, dtype, rank, shape);
     if (index == 0 && call->target) {
         if (amp_check_target(call, dtype, rank, shape) != AMP_OK) return NULL;
         if (call->target->dtype == dtype && writable_directly(call)) return call->outputs[0] = call->target;
@@ -115,8 +125,8 @@ AMP_HOT amp_tensor *amp_call_dense_output(amp_call *call, amp_dtype dtype, int r
 
 amp_tensor *amp_call_output_like(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape,
                                  const amp_tensor *like) {
-    amp_tensor *t = amp_call_output(call, index, dtype, rank, shape);
-    if (t && like && (index > 0 || t != call->target)) amp_take_layout(t, like);
+    amp_tensor *t = amp_call_output(call, index, dtype, rank, shape), *made = call->outputs[index];
+    if (made && like && (index > 0 || made != call->target)) amp_take_layout(made, like);
     return t;
 }
 

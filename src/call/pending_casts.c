@@ -1,6 +1,7 @@
 /* Pending casts: an argument's dtype promised, and its memory given where a kernel does not convert on the way. */
 #include "call/pending_casts.h"
 
+#include "call/ahead.h"
 #include "call/backend.h"
 #include "core/hot.h"
 #include "core/layout.h"
@@ -72,8 +73,19 @@ AMP_HOT amp_tensor *amp_call_pending_cast(amp_call *call, amp_tensor *source, am
     return t;
 }
 
+/* Of a call that will not read it. */
+static amp_status materialize_ahead(const amp_call *call, amp_tensor *t) {
+    amp_tensor *made = amp_ahead_tensor(call->op->name, t->dtype, t->rank, t->shape);
+    if (!made) return amp_pending_error();
+    give_memory(t, made->storage);
+    amp_take_layout(t, t->source);
+    amp_tensor_drop(made);
+    return AMP_OK;
+}
+
 AMP_HOT amp_status amp_call_materialize(amp_call *call, amp_tensor *t) {
     if (!t->source || t->storage) return AMP_OK;
+    if (__builtin_expect(call->ahead != 0, 0)) return materialize_ahead(call, t);
     const amp_backend *backend = NULL;
     bool cached = false;
     AMP_TRY(amp_backend_for(call->device, amp_call_name(call), &backend));

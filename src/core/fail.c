@@ -42,7 +42,7 @@ amp_status(amp_fail)(amp_status code, const char *format, ...) {
     for (char *c = text->message; *c; c++) { /* names from files are quoted: one line, and no escapes for a terminal */
         if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
     }
-    tell_hook(code, text->message);
+    if (!amp_this_thread.is_trying) tell_hook(code, text->message);
     return code;
 }
 

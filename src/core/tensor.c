@@ -598,12 +598,17 @@ static bool on_cpu(const char *what, const amp_tensor *t) {
     return false;
 }
 
-void (*amp_tensor_on_read)(const amp_tensor *tensor);
+bool (*amp_tensor_on_read)(const amp_tensor *tensor, bool decides);
+bool (*amp_tensor_on_write)(const amp_tensor *tensor, bool is_done);
+
+static bool tell_of_writing(const amp_tensor *t, bool is_done) {
+    const bool is_noted = amp_this_thread.layers & AMP_LAYER_CAPTURE;
+    return __builtin_expect(!is_noted, 1) || amp_tensor_on_write(t, is_done);
+}
+
 
 const void *amp_data(const amp_tensor *t) {
-    if (!on_cpu("data", t)) return NULL;
-    amp_tensor_read(t);
-    return amp_tensor_pointer(t);
+    return on_cpu("data", t) && amp_tensor_read(t) ? amp_tensor_pointer(t) : NULL;
 }
 
 void amp_tensor_written(amp_tensor *t) {
@@ -625,6 +630,7 @@ amp_status amp_tensor_fail_shared(const char *op, const char *of, const char *na
 
 void *amp_data_mut(amp_tensor *t) {
     if (!on_cpu("data_mut", t) || amp_tensor_check_writable("data_mut", "the tensor", t) != AMP_OK) return NULL;
+    if (!tell_of_writing(t, false)) return NULL;
     amp_tensor_written(t);
     return amp_tensor_pointer(t);
 }
@@ -632,6 +638,7 @@ void *amp_data_mut(amp_tensor *t) {
 amp_status amp_tensor_mark_dirty(amp_tensor *t) {
     if (!t) return amp_fail(AMP_ERROR_INVALID, "tensor_mark_dirty: the tensor is NULL");
     AMP_TRY(check_live("tensor_mark_dirty", t));
+    (void)tell_of_writing(t, true);
     amp_tensor_written(t);
     return amp_pending_error();
 }

@@ -9,7 +9,7 @@
 #include "core/fail.h"
 
 /* Who above this floor keeps something for a storage: their places in amp_storage.kept, and drop hooks. */
-typedef enum amp_keeper { AMP_KEEPER_CASTS, AMP_KEEPER_EXPLAIN, AMP_KEEPERS } amp_keeper;
+typedef enum amp_keeper { AMP_KEEPER_CASTS, AMP_KEEPER_EXPLAIN, AMP_KEEPER_GRAPHS, AMP_KEEPERS } amp_keeper;
 
 /* How long the cast of a tensor stays in the cast cache. */
 typedef enum amp_cast_life {
@@ -32,6 +32,7 @@ typedef struct amp_storage {
     void *deleter_context;
     bool user_memory; /* borrowed by amp_from_memory: its owner may write it unseen */
     bool owned;
+    bool is_ahead;           /* its elements are not computed yet: a graph's capture knows how (graph/settle.h) */
     bool read_only;          /* someone else's memory that must not be written (DLPack can say so) */
     void *kept[AMP_KEEPERS]; /* the keepers' own */
 } amp_storage;
@@ -59,11 +60,19 @@ struct amp_tensor {
     uint64_t mark; /* whoever writes down what happens to tensors knows this one by it; 0: nobody (graph/capture.h) */
 };
 
-/* Called of every marked tensor whose elements the program looks at. Set before anything is marked. */
-extern void (*amp_tensor_on_read)(const amp_tensor *tensor) __attribute__((visibility("hidden")));
-static inline void amp_tensor_read(const amp_tensor *t) {
-    if (__builtin_expect(t->mark != 0, 0)) amp_tensor_on_read(t);
+/* Called of every marked tensor whose elements the program looks at, before it does, and whether what it does next may hang on
+ * them. False, with an error: there are none. Set before anything is marked. */
+extern bool (*amp_tensor_on_read)(const amp_tensor *tensor, bool decides) __attribute__((visibility("hidden")));
+static inline bool amp_tensor_read(const amp_tensor *t) {
+    return __builtin_expect(t->mark == 0, 1) || amp_tensor_on_read(t, true);
 }
+/* The same of elements that only leave the program: printed, saved. */
+static inline bool amp_tensor_shown(const amp_tensor *t) {
+    return __builtin_expect(t->mark == 0, 1) || amp_tensor_on_read(t, false);
+}
+/* Called while calls are written down, before the program gets at a tensor's elements to write them, or when it says that it has.
+ * As above. */
+extern bool (*amp_tensor_on_write)(const amp_tensor *tensor, bool is_done) __attribute__((visibility("hidden")));
 
 enum { AMP_TENSOR_LIVE = 0x414d5054u, AMP_TENSOR_DEAD = 0xdeadu };
 

@@ -31,6 +31,7 @@ typedef struct amp_thread {
     struct amp_counters *counters; /* core/counters.h; NULL until the first use */
     struct amp_call_note *note;    /* of the call whose implementation runs (call/call.h); NULL: none does */
     bool watches_end;              /* amp_thread_watch was called */
+    bool is_trying;                /* what fails now is done in another way: the program's hook is not told */
 } amp_thread;
 
 /* What amp_label_enter has opened. */

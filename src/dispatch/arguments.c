@@ -13,6 +13,15 @@ static amp_status missing(const amp_call *call, const amp_arg_info *arg) {
     return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' is missing", amp_call_name(call), arg->name);
 }
 
+/* Only the layer that made a result without elements knows what to do with it. */
+static amp_status check_ahead(const amp_call *call, const amp_arg_info *arg, const amp_tensor *t) {
+    if (call->layers & AMP_LAYER_CAPTURE) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: the argument '%s', %s, is not computed yet: it comes from the function of a graph that is being "
+                    "captured, and only the thread that runs the function can use it",
+                    amp_call_name(call), arg->name, amp_describe(t));
+}
+
 static amp_status check_tensor(amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
     if (__builtin_expect(!amp_tensor_is_live(t), 0)) {
         return amp_fail(AMP_ERROR_INVALID,
@@ -21,7 +30,7 @@ static amp_status check_tensor(amp_call *call, const amp_arg_info *arg, amp_tens
                         amp_call_name(call), arg->name);
     }
     if (t->storage && t->storage->device != AMP_DEVICE_CPU) call->device = t->storage->device;
-    return AMP_OK;
+    return t->storage && __builtin_expect(t->storage->is_ahead, 0) ? check_ahead(call, arg, t) : AMP_OK;
 }
 
 static amp_status check_list(amp_call *call, const amp_arg_info *arg, const amp_tensor_list *list) {

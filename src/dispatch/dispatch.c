@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "call/ahead.h"
 #include "call/backend.h"
 #include "core/hot.h"
 #include "dispatch/arguments.h"
@@ -115,7 +116,7 @@ AMP_HOT static amp_status run_row(amp_call *call, const amp_backend *backend) {
     /* What the implementation calls is part of this op: no layer sees it, unless autocast left the op to its parts. */
     const unsigned layers = amp_this_thread.layers;
     amp_call_note *const whole = amp_this_thread.note;
-    amp_this_thread.layers = AMP_INSIDE_OP | call->inner_layers << AMP_INNER_LAYERS;
+    amp_this_thread.layers = AMP_INSIDE_OP | (call->inner_layers | call->ahead) << AMP_INNER_LAYERS;
     amp_this_thread.note = &call->note;
     amp_status status = row.run(call);
     amp_this_thread.note = whole;
@@ -123,6 +124,7 @@ AMP_HOT static amp_status run_row(amp_call *call, const amp_backend *backend) {
     if (__builtin_expect(whole != NULL, 0)) note_part(whole, &call->note);
     if (status == AMP_OK) status = amp_pending_error();
     if (__builtin_expect(status != AMP_OK, 0)) {
+        if (amp_ahead_ended(call)) return AMP_OK;
         amp_results_written(call); /* as far as it came */
         if (!(layers & AMP_INSIDE_OP)) amp_fail_within(call->op->name);
     }

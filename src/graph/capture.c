@@ -6,11 +6,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "call/ahead.h"
+#include "call/backend.h"
 #include "core/memory.h"
 #include "core/thread.h"
 #include "dispatch/layers.h"
 #include "policy/place.h"
 #include "policy/rules.h"
+#include "policy/user_ops.h"
 
 enum { MOST_FOLDED_BYTES = 64 << 20 }; /* larger results of constants are computed anew in each run */
 
@@ -33,11 +36,70 @@ static int give_up(amp_capture *c, const char *why, const amp_op_info *op) {
     return AMP_NET_NONE;
 }
 
-/* The elements are looked at outside of ops: what the net is may hang on them. */
-static void note_read(const amp_tensor *t) {
-    amp_capture *c = current;
-    if (c && is_marked(c, t)) c->reads |= c->net->values[t->mark & UINT32_MAX].depends;
+/* ---- Elements --------------------------------------------------------------------------------------------------- */
+
+static uint64_t depends_of(const amp_capture *c, const amp_tensor *t) {
+    return c->net->values[t->mark & UINT32_MAX].depends;
 }
+
+/* Which of this thread's captures knows the tensor; NULL: none. */
+static amp_capture *capture_of(const amp_tensor *t) {
+    amp_capture *c = current;
+    while (c && !is_marked(c, t)) c = c->outer;
+    return c;
+}
+
+/* Another thread's values cannot be computed here, in the middle of its work. */
+static amp_status settle_mine(const amp_tensor *t) {
+    const amp_unsettled_list *list = amp_unsettled_in(t);
+    const amp_capture *c = current;
+    while (c && &c->unsettled != list) c = c->outer;
+    if (c || !list) return amp_settle(t);
+    return amp_fail(
+        AMP_ERROR_INVALID,
+        "graph: %s is not computed yet: it comes from a function that another thread captures, and only that "
+        "thread can use it before the function has returned",
+        amp_describe(t));
+}
+
+/* What has been called so far is computed with elements as they are now. */
+static amp_status settle_before_writing(void) {
+    for (amp_capture *c = current; c; c = c->outer) AMP_TRY(amp_settle_all(&c->unsettled));
+    return AMP_OK;
+}
+
+/* The elements are looked at outside of ops: what the net is may hang on them. */
+static bool note_read(const amp_tensor *t, bool decides) {
+    amp_capture *c = capture_of(t);
+    if (c && decides) c->reads |= depends_of(c, t);
+    return settle_mine(t) == AMP_OK;
+}
+
+static bool takes(const amp_net *net, const amp_tensor *t) {
+    for (int i = 0; i < net->value_count; i++) {
+        if (net->values[i].constant && net->values[i].constant->storage == t->storage) return true;
+    }
+    return false;
+}
+
+/* The elements that calls took, which were to compute later, are gone: the function has to be called again. */
+static bool note_written(const amp_tensor *t) {
+    for (amp_capture *c = current; c; c = c->outer) {
+        if (!takes(c->net, t) || !amp_unsettled_any(&c->unsettled)) continue;
+        c->is_late = true;
+        give_up(c, "the function writes a tensor that it uses", NULL);
+    }
+    return true;
+}
+
+static bool note_write(const amp_tensor *t, bool is_done) {
+    if (is_done) return note_written(t);
+    amp_capture *c = capture_of(t);
+    if (c && depends_of(c, t) != 0) give_up(c, "the function writes elements of a result", NULL);
+    return settle_before_writing() == AMP_OK;
+}
+
+/* ---- Values ----------------------------------------------------------------------------------------------------- */
 
 /* Which value an argument is. */
 static int value_of(amp_capture *c, const amp_op_info *op, amp_tensor *t) {
@@ -47,6 +109,7 @@ static int value_of(amp_capture *c, const amp_op_info *op, amp_tensor *t) {
     if (!c->is_programs && atomic_load_explicit(&t->storage->produced, memory_order_relaxed) &&
         !atomic_load_explicit(&t->storage->parameter, memory_order_relaxed))
         return give_up(c, "an argument comes from an op that was not seen", op);
+    if (settle_mine(t) != AMP_OK) return give_up(c, "an argument has no elements", op); /* of an outer capture */
     const int value = amp_net_add_constant(c->net, t);
     if (value < 0) return give_up(c, "no memory", op);
     c->net->values[value].is_given = true;
@@ -141,66 +204,135 @@ static amp_tensor *own_header(amp_capture *c, amp_call *call, amp_tensor *t) {
     return amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
 }
 
-/* The value that the node makes; AMP_NET_NONE where it makes none: what came back unchanged is the value that it was, and results of
- * constants are constants, which serve as weights do. */
-static int note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_tensor **result) {
-    amp_tensor *t = own_header(c, call, *result);
-    if (!t) return give_up(c, "no memory", call->op);
-    const uint64_t mark = is_marked(c, *result) ? (*result)->mark : 0;
-    *result = t;
-    if (mark) {
-        t->mark = mark;
-        return AMP_NET_NONE;
-    }
-    const bool folds = depends == 0 && t->storage->bytes <= MOST_FOLDED_BYTES;
-    if (folds && amp_dtype_is_floating(t->dtype)) (void)amp_tensor_mark_parameter(t);
-    const int value = folds ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);
-    if (value < 0) return give_up(c, "no memory", call->op);
-    t->mark = mark_of(c, value);
-    return folds ? AMP_NET_NONE : value;
+/* A cast of an argument is none. */
+static bool is_over(const amp_tensor *argument, const amp_tensor *t) {
+    return argument && (argument->source ? argument->source : argument)->storage == t->storage;
 }
 
-static bool is_wanted(const amp_call *call, int index) {
-    for (int i = 0, at = 0; i < call->op->arg_count; i++) {
-        if (call->op->args[i].kind != AMP_ARG_OUTPUT || ++at != index) continue;
-        return *(amp_tensor * *const *)amp_call_field(call, &call->op->args[i]) != NULL;
+static bool is_of_argument(const amp_call *call, const amp_tensor *t) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_TENSOR && is_over(*amp_call_tensor(call, arg), t)) return true;
+        if (arg->kind != AMP_ARG_TENSOR_LIST) continue;
+        const amp_tensor_list *list = amp_call_tensor_list(call, arg);
+        for (int64_t k = 0; k < list->count; k++) {
+            if (is_over(list->items[k], t)) return true;
+        }
+    }
+    return false;
+}
+
+/* What a call that ran ahead has made has no elements, but for views of arguments that have some. False: two results are in one
+ * memory; or there is none. */
+static bool note_unsettled(amp_capture *c, const amp_call *call, const amp_tensor *t, int value) {
+    if (!call->ahead || is_of_argument(call, t)) return true;
+    return !t->storage->kept[AMP_KEEPER_GRAPHS] && amp_unsettled_add(&c->unsettled, t, value) == AMP_OK;
+}
+
+/* *value: what the node makes; AMP_NET_NONE where it makes none: what came back unchanged is the value that it was, and results of
+ * constants are constants, which serve as weights do. False: no memory. */
+static bool note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_tensor **result, int *value) {
+    *value = AMP_NET_NONE;
+    amp_tensor *t = own_header(c, call, *result);
+    if (!t) return false;
+    const uint64_t mark = is_marked(c, *result) ? (*result)->mark : 0;
+    *result = t;
+    t->mark = mark;
+    if (mark) return true;
+    const bool folds = depends == 0 && t->storage->bytes <= MOST_FOLDED_BYTES;
+    if (folds && amp_dtype_is_floating(t->dtype)) (void)amp_tensor_mark_parameter(t);
+    const int made = folds ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);
+    if (made < 0) return false;
+    t->mark = mark_of(c, made);
+    if (!folds) *value = made;
+    return note_unsettled(c, call, t, made);
+}
+
+static bool note_list(amp_capture *c, amp_call *call, const written *w) {
+    amp_tensor **items = call->list.holder ? call->list.holder->storage->data : NULL;
+    amp_net_node *node = w->node;
+    const int64_t count = items ? call->list.count : 0;
+    int *results = count <= INT_MAX ? amp_alloc((size_t)count * sizeof *results) : NULL;
+    if (!results) return false;
+    amp_free(node->results);
+    node->results = results;
+    node->result_count = (int)count;
+    for (int64_t i = 0; i < count; i++) {
+        if (!note_result(c, call, w->depends, &items[i], &results[i])) return false;
     }
     return true;
 }
 
-static void note_list(amp_capture *c, amp_call *call, const written *w) {
-    amp_tensor **items = call->list.holder ? call->list.holder->storage->data : NULL;
-    amp_net_node *node = w->node;
-    const int64_t count = items ? call->list.count : 0;
-    int *results = amp_alloc((size_t)count * sizeof *results);
-    if (!results || count > INT_MAX) {
-        amp_free(results);
-        give_up(c, "no memory", call->op);
-        return;
+static bool note_results(amp_capture *c, amp_call *call, const written *w) {
+    if (call->op->flags & AMP_OP_RETURNS_LIST) return note_list(c, call, w);
+    for (int i = 0; i < call->op->output_count; i++) {
+        w->node->results[i] = AMP_NET_NONE;
+        if (!call->outputs[i] || !amp_call_wants(call, i)) continue;
+        if (!note_result(c, call, w->depends, &call->outputs[i], &w->node->results[i])) return false;
     }
-    amp_free(node->results);
-    node->results = results;
-    node->result_count = (int)count;
-    for (int64_t i = 0; i < count; i++) results[i] = note_result(c, call, w->depends, &items[i]);
+    return true;
 }
 
-static void note_results(amp_capture *c, amp_call *call, const written *w) {
-    if (call->op->flags & AMP_OP_RETURNS_LIST) {
-        note_list(c, call, w);
-        return;
+/* ---- The layer -------------------------------------------------------------------------------------------------- */
+
+static bool may_run_ahead(const amp_call *call, const written *w) {
+    return w->depends != 0 && call->device == AMP_DEVICE_CPU && !amp_op_is_user(call->op);
+}
+
+static void take_back(amp_call *call, const amp_call *before, const void *args) {
+    for (int i = before->cast_count; i < call->cast_count; i++) amp_tensor_end_at(&call->casts[i]);
+    *call = *before;
+    memcpy((void *)(uintptr_t)call->args, args, call->op->args_size);
+}
+
+/* False: the call is as it was before, and is to compute. What went wrong is no error yet. */
+static bool run_ahead(amp_capture *c, amp_call *call, const written *w) {
+    const amp_call before = *call;
+    const int values = c->net->value_count;
+    char args[AMP_MAX_ARGS_BYTES];
+    memcpy(args, call->args, call->op->args_size);
+    call->ahead = AMP_LAYER_CAPTURE;
+    amp_this_thread.is_trying = true;
+    const bool done = amp_call_next(call) == AMP_OK && note_results(c, call, w);
+    amp_this_thread.is_trying = false;
+    if (done) return true;
+    amp_this_thread.error = AMP_OK;
+    amp_unsettled_drop_from(&c->unsettled, values);
+    take_back(call, &before, args);
+    return false;
+}
+
+static amp_status settle_argument(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    (void)call;
+    (void)arg;
+    return settle_mine(amp_tensor_memory(t));
+}
+
+static amp_status compute(amp_call *call) {
+    if (call->form != AMP_FORM_FUNCTION || amp_call_mutates(call)) AMP_TRY(settle_before_writing());
+    AMP_TRY(amp_call_each_tensor(call, settle_argument));
+    return amp_call_next(call);
+}
+
+static amp_status compute_and_note(amp_capture *c, amp_call *call, const written *w) {
+    const amp_status status = compute(call);
+    if (status != AMP_OK) {
+        give_up(c, "a call failed", call->op);
+    } else if (!c->failed && !note_results(c, call, w)) {
+        give_up(c, "no memory", call->op);
     }
-    for (int i = 0; i < call->op->output_count; i++) {
-        const bool there = call->outputs[i] && is_wanted(call, i);
-        w->node->results[i] = there ? note_result(c, call, w->depends, &call->outputs[i]) : AMP_NET_NONE;
-    }
+    return status;
 }
 
 static amp_status capture_layer(amp_call *call) {
     amp_capture *c = current;
-    if (!c || c->failed) return amp_call_next(call);
+    if (!c) return amp_call_next(call);
+    if (amp_this_thread.layers & AMP_INSIDE_OP) return amp_ahead_run_part(call);
+    if (c->failed) return compute(call);
     const written w = write_down(c, call);
-    AMP_TRY(amp_call_next(call));
-    if (!c->failed) note_results(c, call, &w);
+    if (c->failed) return compute(call);
+    if (!may_run_ahead(call, &w) || !run_ahead(c, call, &w)) AMP_TRY(compute_and_note(c, call, &w));
+    if (!c->failed) c->unsettled.nodes = c->net->node_count;
     return AMP_OK;
 }
 
@@ -209,22 +341,15 @@ static amp_status capture_layer(amp_call *call) {
 static void install(void) {
     amp_layer_install(AMP_LAYER_CAPTURE, capture_layer);
     amp_tensor_on_read = note_read;
+    amp_tensor_on_write = note_write;
 }
 
-/* An input as the function is to see it. Images with channels last, where results may differ in the last bit: convolutions of
- * rows take several times as long, and what they compute now goes. */
-static amp_tensor *lend(amp_capture *c, amp_tensor *t, bool exact) {
-    enum { IMAGE = 4 };
-    if (exact || c->is_programs || t->rank != IMAGE)
-        return amp_tensor_view("graph", t, t->rank, t->shape, t->strides, t->offset);
-    c->is_approximate = true;
-    return amp_channels_last(t);
-}
-
-static amp_status lend_views(amp_capture *c, amp_tensor *const *inputs, bool exact, amp_tensor **views) {
+/* Inputs as the function is to see them, and values of the net. */
+static amp_status lend_views(amp_capture *c, amp_tensor *const *inputs, amp_tensor **views) {
     for (int i = 0; i < c->net->input_count; i++) {
-        const amp_tensor *t = inputs[i];
-        views[i] = lend(c, inputs[i], exact);
+        amp_tensor *t = inputs[i];
+        AMP_TRY(settle_mine(t)); /* of an outer capture */
+        views[i] = amp_tensor_view("graph", t, t->rank, t->shape, t->strides, t->offset);
         if (!views[i]) return amp_pending_error();
         c->net->inputs[i] = amp_net_add_value(c->net, t, (uint64_t)1 << (i < 63 ? i : 63));
         if (c->net->inputs[i] < 0) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for a net");
@@ -233,37 +358,88 @@ static amp_status lend_views(amp_capture *c, amp_tensor *const *inputs, bool exa
     return AMP_OK;
 }
 
-amp_status amp_capture_begin(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs,
-                             amp_tensor **views) {
+static amp_status begin(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs, amp_tensor **views) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install);
-    *c = (amp_capture){.is_programs = source->is_programs, .outer = current};
+    *c = (amp_capture){.is_programs = source->is_programs, .at = "", .outer = current};
     c->net = amp_net_new(source->input_count, source->output_count);
-    memcpy(c->regions, amp_region_states, sizeof c->regions);
     if (!c->net) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for a net");
+    memcpy(c->regions, amp_region_states, sizeof c->regions);
+    c->unsettled = (amp_unsettled_list){.net = c->net,
+                                        .inputs = inputs,
+                                        .regions = c->regions,
+                                        .layers = amp_this_thread.layers & ~(unsigned)AMP_LAYER_CAPTURE};
     c->net->keeps_given = source->is_programs;
     c->number = 1 + (atomic_fetch_add(&captures, 1) & (UINT32_MAX >> 1));
-    const amp_status status = lend_views(c, inputs, source->exact, views);
-    if (status != AMP_OK) {
-        amp_net_free(c->net);
-        return status;
-    }
+    AMP_TRY(lend_views(c, inputs, views));
     current = c;
     amp_layer_activate(AMP_LAYER_CAPTURE, true);
     return AMP_OK;
 }
 
-amp_net *amp_capture_end(amp_capture *c, amp_tensor *const *outputs) {
+/* The net's outputs; or the function's, computed. */
+static amp_status take_outputs(amp_capture *c, const amp_scope_frame *frame, amp_tensor **outputs) {
+    for (int i = 0; i < c->net->output_count && !c->failed; i++) c->net->outputs[i] = value_of(c, NULL, outputs[i]);
+    AMP_TRY(amp_pending_error());
+    for (int i = 0; i < c->net->output_count; i++) {
+        if (c->failed) AMP_TRY(settle_mine(outputs[i]));
+    }
+    for (int i = 0; i < c->net->output_count; i++) {
+        if (c->failed && outputs[i]->scope == frame) amp_scope_move(outputs[i], frame->outer);
+        if (!c->failed) outputs[i] = NULL;
+    }
+    return AMP_OK;
+}
+
+/* What decided something here does so for a capture outside of this one too. */
+static amp_status tell_outer(const amp_capture *c) {
+    for (int i = 0; i < c->net->input_count && c->reads != 0; i++) {
+        const bool decided = c->reads >> (i < 63 ? i : 63) & 1;
+        if (decided && !amp_tensor_read(c->unsettled.inputs[i])) return amp_pending_error();
+    }
+    return AMP_OK;
+}
+
+/* What the function made goes with its scope; what is still there then was kept, and gets its elements. */
+static amp_status end(amp_capture *c, amp_scope_frame *frame, amp_status status) {
     current = c->outer;
     amp_layer_activate(AMP_LAYER_CAPTURE, current != NULL);
-    for (int i = 0; outputs && i < c->net->output_count && !c->failed; i++)
-        c->net->outputs[i] = value_of(c, NULL, outputs[i]);
-    if (outputs && !c->failed) {
+    amp_scope_pop(frame);
+    if (status == AMP_OK) status = amp_settle_all(&c->unsettled);
+    if (status == AMP_OK) status = tell_outer(c);
+    amp_unsettled_free(&c->unsettled);
+    if (status != AMP_OK && !c->failed) c->failed = "the run failed";
+    if (!c->failed) {
         amp_net_count(c->net);
-        return c->net;
+        return AMP_OK;
     }
-    if (!c->failed) c->failed = "the run failed";
+    if (c->outer) give_up(c->outer, "a graph inside of it runs op by op", NULL);
     amp_net_free(c->net);
     c->net = NULL;
-    return NULL;
+    return status;
+}
+
+static amp_status run(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs,
+                      amp_tensor *const *views, amp_tensor **outputs) {
+    amp_scope_frame frame;
+    amp_scope_push(&frame);
+    amp_status status = source->compute(source->context, views, outputs);
+    if (!c->failed && !amp_net_is_fresh(c->net)) give_up(c, "the function writes a tensor that it uses", NULL);
+    if (status == AMP_OK && !c->is_late) status = take_outputs(c, &frame, outputs);
+    status = end(c, &frame, status);
+    return status == AMP_OK && c->is_late ? source->compute(source->context, inputs, outputs) : status;
+}
+
+amp_status amp_capture_run(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs,
+                           amp_tensor **outputs) {
+    amp_tensor **views = amp_alloc((size_t)source->input_count * sizeof *views);
+    if (!views) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d inputs", source->name, source->input_count);
+    amp_status status = begin(c, source, inputs, views);
+    if (status == AMP_OK) {
+        status = run(c, source, inputs, views, outputs);
+    } else {
+        amp_net_free(c->net);
+    }
+    amp_free(views);
+    return status;
 }

@@ -269,6 +269,14 @@ void amp_net_count(amp_net *net) {
     }
 }
 
+bool amp_net_is_fresh(const amp_net *net) {
+    for (int i = 0; i < net->value_count; i++) {
+        const amp_net_value *v = &net->values[i];
+        if (v->constant && v->is_given && v->version != amp_tensor_version(v->constant)) return false;
+    }
+    return true;
+}
+
 /* ---- For people ------------------------------------------------------------------------------------------------- */
 
 static void print_value(const amp_net *net, int value) {

@@ -87,6 +87,8 @@ void amp_net_note_place(amp_net_node *node, const char *place);
 /* Node k is about to become `made`, which gets its places and is_f32, and those of the calls that it takes the place of: all
  * between its operands and those of `made`. */
 void amp_net_join(const amp_net *net, int k, amp_net_node *made);
+/* No constant was written since it was captured. */
+bool amp_net_is_fresh(const amp_net *net);
 
 /* Runs it, node by node, through the dispatcher; outputs belong to the innermost scope. */
 amp_status amp_net_execute(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);

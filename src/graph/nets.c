@@ -122,15 +122,6 @@ static bool is_for(const entry *e, const amp_graph_source *s, const int64_t *key
            memcmp(elements, e->elements, e->element_bytes) == 0;
 }
 
-/* No constant was written since it was captured. */
-static bool is_fresh(const amp_net *net) {
-    for (int i = 0; net && i < net->value_count; i++) {
-        const amp_net_value *v = &net->values[i];
-        if (v->constant && v->is_given && v->version != amp_tensor_version(v->constant)) return false;
-    }
-    return true;
-}
-
 /* ---- The table ------------------------------------------------------------------------------------------------- */
 
 static entry *take(amp_nets *nets, const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs) {
@@ -139,7 +130,7 @@ static entry *take(amp_nets *nets, const amp_graph_source *s, const int64_t *key
     nets->runs++;
     for (int i = 0; i < AMP_NETS && !found; i++) {
         if (nets->entries[i] && is_for(nets->entries[i], s, key, inputs)) found = nets->entries[i];
-        if (found && s->is_programs && !is_fresh(found->net)) { /* goes, and is captured anew */
+        if (found && s->is_programs && found->net && !amp_net_is_fresh(found->net)) { /* goes, and is captured anew */
             nets->entries[i] = NULL;
             found->gone = true;
             if (found->users == 0) free_entry(found);
@@ -204,41 +195,46 @@ static entry *make_entry(const amp_graph_source *s, const int64_t *key, amp_tens
     return NULL;
 }
 
-/* The source's own outputs, and the net of what it did; NULL: there can be none. */
-static amp_status capture(const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor **outputs, amp_capture *c) {
-    amp_tensor **views = amp_alloc((size_t)s->input_count * sizeof *views);
-    if (!views) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d inputs", s->name, s->input_count);
-    amp_status status = amp_capture_begin(c, s, inputs, views);
-    if (status == AMP_OK) {
-        status = s->compute(s->context, views, outputs);
-        (void)amp_capture_end(c, status == AMP_OK ? outputs : NULL);
-    }
-    amp_free(views);
-    return status;
-}
-
 static amp_status compute(const amp_graph_source *s, const entry *e, amp_tensor *const *inputs, amp_tensor **outputs) {
     return e->net ? amp_net_execute(e->net, inputs, outputs) : s->compute(s->context, inputs, outputs);
 }
 
-/* Every run gives the same bits, the first too: where a pass has changed something, it runs again. */
+/* Elements may be such that an op refuses them: then the source computes, which knows where it was, and says so. */
+static amp_status compute_or_say(const amp_graph_source *s, const amp_net *net, amp_tensor *const *inputs,
+                                 amp_tensor **outputs) {
+    amp_this_thread.is_trying = true;
+    const amp_status status = amp_net_execute(net, inputs, outputs);
+    amp_this_thread.is_trying = false;
+    if (status == AMP_OK) return AMP_OK;
+    amp_clear_error();
+    return s->compute(s->context, inputs, outputs);
+}
+
+/* The passes ask for the region's rules, which may go before the net. */
+static void improve(amp_net *net, const amp_graph_source *s, amp_tensor *const *inputs) {
+    net->rules = amp_region_rules(device_of(s, inputs));
+    amp_net_improve(net, s->name, s->exact);
+    net->rules = NULL;
+}
+
+/* Every run gives the same bits, the first too: it is the net that computes, not what was captured. */
 static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const int64_t *key,
                                 amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_capture c;
-    AMP_TRY(capture(s, inputs, outputs, &c));
-    if (!c.net && amp_verbose("graph"))
+    AMP_TRY(amp_capture_run(&c, s, inputs, outputs));
+    if (c.net && count_read_bytes(c.reads, inputs, s->input_count) == SIZE_MAX)
+        c.failed = "what the function looks at is too much to compare";
+    if (c.net && !c.failed) improve(c.net, s, inputs);
+    if (c.failed && amp_verbose("graph"))
         fprintf(stderr, "graph %s: runs op by op: %s%s%s\n", s->name, c.failed, *c.at ? ": " : "", c.at);
-    if (c.net) c.net->rules = amp_region_rules(device_of(s, inputs));
-    const bool changed = c.net && amp_net_improve(c.net, s->name, s->exact);
-    if (c.net) c.net->rules = NULL; /* they may go before it */
-    entry *e = make_entry(s, key, inputs, c.net, c.reads);
+    const amp_status status = c.net ? compute_or_say(s, c.net, inputs, outputs) : AMP_OK;
+    entry *e = status == AMP_OK ? make_entry(s, key, inputs, c.net, c.reads) : NULL;
+    if (status != AMP_OK) amp_net_free(c.net);
     if (!e) return amp_pending_error(); /* without memory for a net there is none; its error may stand */
-    e->why = c.net ? "it looks at more elements of its inputs than can be compared" : c.failed;
-    e->at = c.net ? "" : c.at;
-    amp_status status = AMP_OK;
-    if (changed || c.is_approximate) status = compute(s, e, inputs, outputs);
+    e->why = c.failed;
+    e->at = c.at;
     keep(nets, e);
-    return status;
+    return AMP_OK;
 }
 
 amp_status amp_nets_compute(amp_nets *nets, const amp_graph_source *s, amp_tensor *const *inputs,

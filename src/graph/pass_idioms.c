@@ -168,9 +168,12 @@ int amp_pass_idioms(amp_net *net) {
         const int before = net->node_count;
         if (!find_idiom(net, k)) continue;
         places++;
-        if (net->node_count == before) continue;
-        amp_net_count(net); /* a call was put in front, and the numbers of the others have moved */
-        k = -1;
+        const int more = net->node_count;
+        if (more == before) continue;
+        amp_net_count(
+            net); /* a call was put in front, and the numbers of the others have moved: at most by those that are gone */
+        k = k - (more - net->node_count) - 1;
+        if (k < -1) k = -1;
     }
     return places;
 }

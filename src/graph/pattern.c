@@ -139,7 +139,14 @@ static bool match_value(reader *r, int value) {
     return match_call(r, name, length, k);
 }
 
+/* Most patterns begin with another op than most nodes are. */
+static bool begins_otherwise(const char *pattern, const char *op) {
+    const size_t length = strcspn(pattern, "(=");
+    return pattern[length] == '(' && (strncmp(pattern, op, length) != 0 || op[length] != '\0');
+}
+
 bool amp_pattern_match(const char *pattern, const amp_net *net, int root, amp_match *m) {
+    if (begins_otherwise(pattern, net->nodes[root].op->name)) return false;
     memset(m, 0, sizeof *m);
     m->net = net;
     m->root = root;

@@ -13,29 +13,27 @@
 
 /* ---- Capturing ------------------------------------------------------------------------------------------------- */
 
-static amp_status capture(amp_record *record, const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor **views,
+static amp_status capture(amp_record *record, const amp_graph_source *s, amp_tensor *const *inputs,
                           amp_tensor **outputs) {
     amp_graph_source plain = *s;
     amp_capture c;
     plain.exact = true; /* not a bit else than the calls give */
-    AMP_TRY(amp_capture_begin(&c, &plain, inputs, views));
-    const amp_status status = s->compute(s->context, views, outputs);
-    record->net = amp_capture_end(&c, status == AMP_OK ? outputs : NULL);
+    AMP_TRY(amp_capture_run(&c, &plain, inputs, outputs));
+    record->net = c.net;
     record->reads = c.reads;
-    if (status != AMP_OK || record->net) return status;
+    if (record->net) return AMP_OK;
     return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "graph_save: %s: what it computes cannot be written down: %s%s%s",
                     s->name, c.failed, *c.at ? ": " : "", c.at);
 }
 
 static amp_status capture_all(amp_record *record, const amp_graph_source *s, amp_tensor *const *inputs) {
     amp_scope_frame frame;
-    const size_t count = (size_t)s->input_count + (size_t)s->output_count;
-    amp_tensor **room = amp_alloc_zeroed((count + 1) * sizeof *room);
-    if (!room) return amp_fail(AMP_ERROR_MEMORY, "graph_save: %s: no memory for a run", s->name);
+    amp_tensor **outputs = amp_alloc_zeroed((size_t)s->output_count * sizeof *outputs);
+    if (!outputs) return amp_fail(AMP_ERROR_MEMORY, "graph_save: %s: no memory for a run", s->name);
     amp_scope_push(&frame);
-    const amp_status status = capture(record, s, inputs, room, room + s->input_count);
+    const amp_status status = capture(record, s, inputs, outputs);
     amp_scope_pop(&frame);
-    amp_free(room);
+    amp_free(outputs);
     return status;
 }
 

@@ -25,7 +25,7 @@ static amp_status fail_errno(const char *who, const char *path, const char *what
 amp_status amp_io_check_tensor(const char *who, const char *name, const amp_tensor *tensor) {
     if (!tensor) return amp_fail(AMP_ERROR_INVALID, "%s: %s is NULL, expected a tensor", who, name);
     if (!amp_tensor_is_live(tensor)) return amp_fail(AMP_ERROR_INVALID, "%s: %s was released", who, name);
-    if (amp_tensor_device(tensor) == AMP_DEVICE_CPU) return AMP_OK;
+    if (amp_tensor_device(tensor) == AMP_DEVICE_CPU) return amp_tensor_shown(tensor) ? AMP_OK : amp_pending_error();
     return amp_fail(AMP_ERROR_DEVICE, "%s: %s is on %s, expected a CPU tensor", who, name,
                     amp_device_name(amp_tensor_device(tensor)));
 }

@@ -48,6 +48,7 @@ static amp_status read_ends(const amp_tensor *to, const amp_tensor *from, int di
 }
 
 static amp_status read_corner(corner *c, const amp_tensor *t) {
+    if (!amp_tensor_shown(t)) return amp_pending_error();
     const bool floats = amp_dtype_is_floating(t->dtype), is_complex = amp_dtype_is_complex(t->dtype);
     int64_t shape[AMP_MAX_RANK];
     for (int d = 0; d < t->rank; d++) {

@@ -28,7 +28,7 @@ amp_status amp_read(const amp_tensor *tensor, amp_dtype dtype, void *buffer, siz
     AMP_TRY(amp_pending_error());
     AMP_TRY(check(tensor, dtype, buffer, bytes));
     if (amp_tensor_elements(tensor) == 0) return AMP_OK;
-    amp_tensor_read(tensor);
+    if (!amp_tensor_read(tensor)) return amp_pending_error();
     amp_scope_frame frame;
     amp_scope_push(&frame);
     amp_tensor *lent = amp_from_memory(buffer, dtype, tensor->rank, tensor->shape, NULL, NULL, NULL);

@@ -230,8 +230,8 @@ static amp_tensor *make_result(amp_call *call, const request *r, const amp_conv 
     if (batched) shape[rank++] = c->batch;
     shape[rank++] = c->out_channels * c->groups;
     for (int i = 0; i < r->axes; i++) shape[rank++] = c->axis[AMP_CONV_AXES - r->axes + i].out;
-    amp_tensor *y = amp_call_output(call, 0, result_dtype(r), rank, shape);
-    if (y && y != call->target && last) amp_channels_last_strides(rank, y->shape, y->strides);
+    amp_tensor *y = amp_call_output(call, 0, result_dtype(r), rank, shape), *made = call->outputs[0];
+    if (made && made != call->target && last) amp_channels_last_strides(rank, made->shape, made->strides);
     return y;
 }
 

@@ -14,6 +14,7 @@
 #define atomic_bool bool
 
 extern "C" {
+#include "call/ahead.h"
 #include "call/backend.h"
 #include "call/call.h"
 #include "core/tensor_impl.h"

@@ -177,14 +177,16 @@ amp_tensor *amp_attention_output(amp_call *call, const amp_attention *t, amp_dty
     if (h < 0) return amp_call_output(call, 0, dtype, rank, shape);
     shape[h] = t->rows;
     shape[h + 1] = t->batch[h];
-    amp_tensor *memory = amp_call_output(call, 0, dtype, rank, shape);
+    const bool computes = amp_call_output(call, 0, dtype, rank, shape);
+    amp_tensor *memory = call->outputs[0];
     if (!memory) return NULL;
     memcpy(strides, memory->strides, sizeof strides);
     strides[h] = memory->strides[h + 1];
     strides[h + 1] = memory->strides[h];
     shape[h] = t->batch[h];
     shape[h + 1] = t->rows;
-    return call->outputs[0] = amp_tensor_view(call->op->name, memory, rank, shape, strides, memory->offset);
+    call->outputs[0] = amp_tensor_view(call->op->name, memory, rank, shape, strides, memory->offset);
+    return computes ? call->outputs[0] : NULL;
 }
 
 int64_t amp_attention_heads(const amp_attention *t) {

@@ -174,6 +174,27 @@ static size_t packed_bytes(const amp_conv *c) {
                                : amp_gemm_f32_packed_bytes(c->out_channels, depth_of(c));
 }
 
+/* The source is what the copy of it would be. */
+static bool lies_so(const amp_cast_key *key, const int64_t *strides) {
+    if (key->source_dtype != key->dtype) return false;
+    for (int d = 0; d < key->rank; d++) {
+        if (key->shape[d] != 1 && key->strides[d] != strides[d]) return false;
+    }
+    return true;
+}
+
+static amp_status pack_copy(const amp_conv *c, const amp_cast_key *key, const int64_t *strides, char *to,
+                            size_t bytes) {
+    const size_t dense_bytes = (size_t)(c->groups * c->out_channels * depth_of(c)) * amp_dtype_size(key->dtype);
+    char *dense = run_padding(c) == 0 ? amp_alloc(dense_bytes) : amp_alloc_zeroed(dense_bytes);
+    if (!dense) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
+    amp_status status = amp_strided_copy(dense, key->dtype, strides, amp_cast_key_pointer(key), key->source_dtype,
+                                         key->strides, key->rank, key->shape);
+    if (status == AMP_OK) status = pack_groups(c, dense, key->dtype, to, bytes);
+    amp_free(dense);
+    return status;
+}
+
 static amp_tensor *build_packed(const amp_cast_key *key, void *context) {
     const amp_conv *c = context;
     const amp_dtype dtype = key->dtype;
@@ -184,12 +205,10 @@ static amp_tensor *build_packed(const amp_cast_key *key, void *context) {
     const int64_t strides[] = {c->out_channels * k, k, line * c->axis[1].kernel, line, tap, 1};
     amp_tensor *made = amp_tensor_new("conv: packed weights", AMP_U8, 2, shape);
     if (!made) return NULL;
-    char *dense = amp_alloc_zeroed((size_t)(c->groups * c->out_channels * depth_of(c)) * amp_dtype_size(dtype));
-    amp_status status = dense ? amp_strided_copy(dense, dtype, strides, amp_cast_key_pointer(key), key->source_dtype,
-                                                 key->strides, key->rank, key->shape)
-                              : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
-    if (status == AMP_OK) status = pack_groups(c, dense, dtype, made->storage->data, bytes);
-    amp_free(dense);
+    const bool needs_no_copy = run_padding(c) == 0 && lies_so(key, strides); /* windows of one element, mostly */
+    const amp_status status = needs_no_copy
+                                  ? pack_groups(c, amp_cast_key_pointer(key), dtype, made->storage->data, bytes)
+                                  : pack_copy(c, key, strides, made->storage->data, bytes);
     if (status == AMP_OK) return made;
     amp_tensor_drop(made);
     return NULL;

@@ -1,8 +1,10 @@
 /* The packed forms of GEMM's right-hand operand: sizes, and packing, of bf16 by whichever ISA is there. */
 #include <omp.h>
+#include <string.h>
 
 #include "core/fail.h"
 #include "core/parallel.h"
+#include "cpu/convert/transpose.h"
 #include "cpu/gemm/gemm_isa.h"
 
 enum {
@@ -30,10 +32,11 @@ size_t amp_gemm_f32_packed_bytes(int64_t n, int64_t k) {
 }
 
 typedef struct pack_job {
-    uint16_t *dst;
+    char *dst;
     const char *src;
-    amp_dtype dtype;
+    amp_dtype dtype;                  /* of the source */
     int64_t n, k, stride_n, stride_k; /* strides in elements */
+    int64_t block_bytes;              /* packed */
     amp_gemm_pack_function *pack_block;
 } pack_job;
 
@@ -46,11 +49,22 @@ static void pack_group(const pack_job *job, int64_t group) {
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t n0 = panel * AMP_GEMM_BLOCK;
             const int64_t columns = job->n - n0 < AMP_GEMM_BLOCK ? job->n - n0 : AMP_GEMM_BLOCK;
-            job->pack_block(job->dst + (panel * k_blocks + block) * AMP_GEMM_BLOCK_VALUES,
+            job->pack_block((uint16_t *)(void *)(job->dst + (panel * k_blocks + block) * job->block_bytes),
                             job->src + (n0 * job->stride_n + k0 * job->stride_k) * size, job->dtype, (int)columns,
                             (int)ks, job->stride_n, job->stride_k);
         }
     }
+}
+
+static amp_status pack(const pack_job *job) {
+    if (job->n <= 0 || job->k <= 0) return AMP_OK;
+    if ((uintptr_t)job->dst % 64)
+        return amp_fail(AMP_ERROR_INTERNAL, "gemm: the packed operand is not 64-byte aligned");
+    const int64_t groups = (blocks_of(job->n) + PACK_GROUP - 1) / PACK_GROUP;
+    const int threads = amp_parallel_threads(job->n * job->k, AMP_GRAIN_ELEMENTS / 2);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t group = 0; group < groups; group++) pack_group(job, group);
+    return AMP_OK;
 }
 
 amp_status amp_gemm_pack(void *dst, const void *src, amp_dtype src_dtype, int64_t n, int64_t k, int64_t stride_n,
@@ -58,35 +72,33 @@ amp_status amp_gemm_pack(void *dst, const void *src, amp_dtype src_dtype, int64_
     if (src_dtype != AMP_F32 && src_dtype != AMP_BF16 && src_dtype != AMP_F16)
         return amp_fail(AMP_ERROR_DTYPE, "gemm: cannot pack %s to bf16", amp_dtype_name(src_dtype));
     if (n <= 0 || k <= 0) return AMP_OK;
-    if ((uintptr_t)dst % 64) return amp_fail(AMP_ERROR_INTERNAL, "gemm: the packed operand is not 64-byte aligned");
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_GEMM_PACK, AMP_F32, AMP_BF16);
     if (!kernel) return amp_last_status();
-    const pack_job job = {dst, src, src_dtype, n, k, stride_n, stride_k, (amp_gemm_pack_function *)kernel->function};
-    const int64_t groups = (blocks_of(n) + PACK_GROUP - 1) / PACK_GROUP;
-    const int threads = amp_parallel_threads(n * k, AMP_GRAIN_ELEMENTS / 2);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t group = 0; group < groups; group++) pack_group(&job, group);
-    return AMP_OK;
+    return pack(&(pack_job){dst, src, src_dtype, n, k, stride_n, stride_k, AMP_GEMM_BLOCK_VALUES * sizeof(uint16_t),
+                            (amp_gemm_pack_function *)kernel->function});
 }
 
-/* One block of 32 k by 32 n; runs once per weight, so plain loops do. */
-static void pack_f32_block(float *dst, const float *src, int columns, int ks, int64_t stride_n, int64_t stride_k) {
-    for (int k = 0; k < AMP_GEMM_BLOCK; k++)
-        for (int n = 0; n < AMP_GEMM_BLOCK; n++)
-            dst[k * AMP_GEMM_BLOCK + n] = n < columns && k < ks ? src[n * stride_n + k * stride_k] : 0.0f;
+/* One block of 32 k by 32 n. */
+static void pack_f32_block(uint16_t *packed, const void *source, amp_dtype dtype, int columns, int ks, int64_t stride_n,
+                           int64_t stride_k) {
+    (void)dtype;
+    float *dst = (float *)(void *)packed;
+    const float *src = source;
+    if (columns < AMP_GEMM_BLOCK || ks < AMP_GEMM_BLOCK) memset(dst, 0, AMP_GEMM_BLOCK_VALUES * sizeof *dst);
+    if (stride_n == 1 && columns == AMP_GEMM_BLOCK) {
+        for (int k = 0; k < ks; k++) memcpy(dst + k * AMP_GEMM_BLOCK, src + k * stride_k, AMP_GEMM_BLOCK * sizeof *dst);
+        return;
+    }
+    if (stride_k == 1) {
+        amp_transpose((char *)dst, AMP_GEMM_BLOCK * sizeof *dst, source, stride_n * (int64_t)sizeof *dst, columns, ks,
+                      sizeof *dst);
+        return;
+    }
+    for (int n = 0; n < columns; n++)
+        for (int k = 0; k < ks; k++) dst[k * AMP_GEMM_BLOCK + n] = src[n * stride_n + k * stride_k];
 }
 
 amp_status amp_gemm_f32_pack(float *dst, const float *src, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k) {
-    if (n <= 0 || k <= 0) return AMP_OK;
-    if ((uintptr_t)dst % 64) return amp_fail(AMP_ERROR_INTERNAL, "gemm: the packed operand is not 64-byte aligned");
-    const int64_t k_blocks = blocks_of(k), blocks = blocks_of(n) * k_blocks;
-    const int threads = amp_parallel_threads(n * k, AMP_GRAIN_ELEMENTS / 2);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < blocks; i++) {
-        const int64_t n0 = i / k_blocks * AMP_GEMM_BLOCK, k0 = i % k_blocks * AMP_GEMM_BLOCK;
-        pack_f32_block(dst + i * AMP_GEMM_BLOCK_VALUES, src + n0 * stride_n + k0 * stride_k,
-                       n - n0 < AMP_GEMM_BLOCK ? (int)(n - n0) : AMP_GEMM_BLOCK,
-                       k - k0 < AMP_GEMM_BLOCK ? (int)(k - k0) : AMP_GEMM_BLOCK, stride_n, stride_k);
-    }
-    return AMP_OK;
+    return pack(&(pack_job){(char *)dst, (const char *)src, AMP_F32, n, k, stride_n, stride_k,
+                            AMP_GEMM_BLOCK_VALUES * sizeof(float), pack_f32_block});
 }

@@ -51,8 +51,8 @@ static amp_tensor *output(amp_call *call, const amp_spatial *s, int index, amp_d
     if (batched) shape[0] = s->batch;
     shape[batched] = s->channels;
     memcpy(shape + batched + 1, &s->out[AMP_SPATIAL_DIMS - s->dims], (size_t)s->dims * sizeof *shape);
-    amp_tensor *t = amp_call_output(call, index, dtype, s->rank, shape);
-    if (t && t != call->target) layout_strides(s, shape, t->strides);
+    amp_tensor *t = amp_call_output(call, index, dtype, s->rank, shape), *made = call->outputs[index];
+    if (made && made != call->target) layout_strides(s, shape, made->strides);
     return t;
 }
 
