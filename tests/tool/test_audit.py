@@ -126,6 +126,8 @@ class Audit(unittest.TestCase):
         self.assertIn('f32 node "/head/loud"\n', self.read(self.policy))
         self.assertEqual(self.cosine(), report["before"]["cosine"])
         self.assertEqual(self.cosine("--policy", self.policy), report["after"]["cosine"])
+        out = self.run_amp("run", self.loud, "--input", self.x, "--runs", "0", "--policy", self.policy)[1]
+        self.assertIn("under the policy of", out)
 
     def test_by_hand(self):
         rules = {"f32 matmul": True, "f32 node \"/head\"": True, "f32 node \"quiet \\\"\\\\ <i>\"": False, "keep add": False}
