@@ -130,6 +130,9 @@ AMP_API amp_status amp_autocast_set_table(const char *table);
 AMP_API amp_autocast_rules *amp_autocast_rules_load(const char *path);
 /* The same from a text; `name` is for messages. */
 AMP_API amp_autocast_rules *amp_autocast_rules_parse(const char *text, const char *name);
+/* The first place among them where no call was made so far, under these rules: a name that is written otherwise, maybe.
+ * NULL: there is none. */
+AMP_API const char *amp_autocast_rules_unmet(const amp_autocast_rules *rules);
 /* Gives them back; NULL is allowed. */
 AMP_API void amp_autocast_rules_release(amp_autocast_rules *rules);
 

@@ -121,7 +121,7 @@ static amp_status call_watcher(const watch *w, const amp_graph_step *step) {
     amp_scope_frame frame;
     amp_scope_push(&frame);
     leave_region(w);
-    const amp_status status = w->watcher->step(w->watcher->context, step);
+    const amp_status status = amp_failed() ? amp_pending_error() : w->watcher->step(w->watcher->context, step);
     (void)amp_autocast_exit(w->device);
     amp_scope_pop(&frame);
     if (status == AMP_OK) return amp_pending_error();

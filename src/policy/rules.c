@@ -20,7 +20,8 @@ struct amp_autocast_rules {
     unsigned char ops[AMP_MAX_OP_ID]; /* 1 + amp_policy; 0: no rule */
     bool has_ops;
     char *text;          /* the file; places end with a zero in it */
-    const char **places; /* kept in f32 */
+    const char **places; /* kept in f32 … */
+    atomic_bool *met;    /* … a call was made there */
     int place_count;
 };
 
@@ -151,6 +152,7 @@ static int count_lines(const char *text) {
 static void free_rules(amp_autocast_rules *rules) {
     amp_free(rules->text);
     amp_free(rules->places);
+    amp_free(rules->met);
     amp_free(rules);
 }
 
@@ -169,14 +171,16 @@ static amp_status fail_memory(const char *name) {
 /* Takes the text over. */
 static amp_autocast_rules *make(char *text, const char *name) {
     amp_autocast_rules *rules = amp_alloc_zeroed(sizeof *rules);
-    if (rules) rules->places = amp_alloc((size_t)count_lines(text) * sizeof *rules->places);
-    if (!rules || !rules->places) {
-        amp_free(rules);
-        amp_free(text);
+    const size_t lines = (size_t)count_lines(text);
+    if (rules) rules->places = amp_alloc(lines * sizeof *rules->places);
+    if (rules) rules->met = amp_alloc_zeroed(lines * sizeof *rules->met);
+    if (rules) rules->text = text;
+    if (!rules || !rules->places || !rules->met) {
+        if (rules) free_rules(rules);
+        if (!rules) amp_free(text);
         (void)fail_memory(name);
         return NULL;
     }
-    rules->text = text;
     reader r = {.rules = rules, .name = name};
     if (amp_policy_environment() != AMP_OK || read_lines(&r, text) != AMP_OK) {
         free_rules(rules);
@@ -261,10 +265,20 @@ static bool is_at(const char *place, const char *rule) {
 }
 
 static bool is_place_f32(const amp_autocast_rules *rules, const char *place) {
+    bool found = false;
     for (int i = 0; place && *place && i < rules->place_count; i++) {
-        if (is_at(place, rules->places[i])) return true;
+        if (!is_at(place, rules->places[i])) continue;
+        atomic_store_explicit(&rules->met[i], true, memory_order_relaxed);
+        found = true;
     }
-    return false;
+    return found;
+}
+
+const char *amp_autocast_rules_unmet(const amp_autocast_rules *rules) {
+    for (int i = 0; rules && i < rules->place_count; i++) {
+        if (!atomic_load_explicit(&rules->met[i], memory_order_relaxed)) return rules->places[i];
+    }
+    return NULL;
 }
 
 bool amp_rules_keep_f32(const amp_autocast_rules *rules, const amp_op_info *op, const char *place) {

@@ -68,6 +68,17 @@ TEST_F(Rules, OfPlaces) {
     EXPECT_EQ(dtypes("f32 node \"a \\\" quote \\\\\""), "bf16 bf16");
 }
 
+TEST_F(Rules, PlacesThatNothingIsCalledAt) {
+    EXPECT_EQ(amp_autocast_rules_unmet(parse("f32 linear")), nullptr);
+    amp_autocast_args args = region_args();
+    args.rules = parse("f32 node \"layer\"\nf32 node \"layer/product\"\nf32 node \"lyer\"");
+    EXPECT_STREQ(amp_autocast_rules_unmet(args.rules), "layer");
+    const Region region(args);
+    amp_label("layer/product")(void) op("linear", {x, w});
+    EXPECT_STREQ(amp_autocast_rules_unmet(args.rules), "lyer");
+    EXPECT_EQ(amp_autocast_rules_unmet(nullptr), nullptr);
+}
+
 TEST_F(Rules, GoOverOverridesAndEndWithTheRegion) {
     EXPECT_EQ(amp_autocast_override("linear", AMP_DEVICE_CPU, AMP_OVERRIDE_CLEAR), AMP_OK);
     EXPECT_EQ(dtypes("lower linear"), "bf16 bf16");

@@ -126,6 +126,8 @@ class Audit(unittest.TestCase):
         self.assertIn('f32 node "/head/loud"\n', self.read(self.policy))
         self.assertEqual(self.cosine(), report["before"]["cosine"])
         self.assertEqual(self.cosine("--policy", self.policy), report["after"]["cosine"])
+        out = self.run_amp("run", self.loud, "--input", self.x, "--runs", "0", "--policy", self.policy)[1]
+        self.assertIn("under the policy of", out)
 
     def test_by_hand(self):
         rules = {"f32 matmul": True, "f32 node \"/head\"": True, "f32 node \"quiet \\\"\\\\ <i>\"": False, "keep add": False}
@@ -249,6 +251,10 @@ class Audit(unittest.TestCase):
             policy = self.write("broken.txt", text)
             self.fails(part, "run", self.loud, "--input", self.x, "--policy", policy)
             self.assertNotIn("\x1b", self.run_amp("run", self.loud, "--input", self.x, "--policy", policy)[2])
+        policy = self.write("other.txt", b"amp-policy 1\nf32 node \"/head/loud\"\nf32 node \"/head/lod\"\n")
+        for arguments in ([], ["--json"]):
+            code, _, err = self.run_amp("run", self.loud, "--input", self.x, "--runs", "0", "--policy", policy, *arguments)
+            self.assertEqual((code, "computes nothing at a node '/head/lod'" in err), (2, True))
         self.fails("cannot read", "run", self.loud, "--policy", self.policy)
         self.fails("--policy is for bf16", "run", self.loud, "--policy", self.policy, "--f32")
         self.fails("ordinary kind", "run", self.loud, "--policy", self.path)

@@ -185,13 +185,12 @@ static bool has_with(const audit_report *r) {
 static void put_picture(FILE *out, const audit_report *r) {
     const frame f = frame_of(&r->steps);
     fputs("<h2>The error along the graph</h2>\n<div class=\"key\">"
-          "<span><i class=\"k\" style=\"background:var(--adds)\"></i>added by the step</span>"
-          "<span><i class=\"k\" style=\"background:var(--kept)\"></i>added, were it not kept in f32</span>"
-          "<span><i class=\"k\" style=\"background:var(--carries);height:.2em\"></i>carried in bf16</span>",
+          "<span><i style=\"background:var(--adds)\"></i>added by the step</span>"
+          "<span><i style=\"background:var(--carries);height:.2em\"></i>carried in bf16</span>",
           out);
+    if (r->kept > 0) fputs("<span><i style=\"background:var(--kept)\"></i>added, were it not kept in f32</span>", out);
     if (has_with(r))
-        fputs("<span><i class=\"k\" style=\"background:var(--with);height:.2em\"></i>carried with the policy</span>",
-              out);
+        fputs("<span><i style=\"background:var(--with);height:.2em\"></i>carried with the policy</span>", out);
     fprintf(out, "</div>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"relative error by step\">\n", WIDTH,
             HEIGHT);
     put_axes(out, &f);

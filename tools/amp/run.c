@@ -43,6 +43,8 @@ static int run_warm(const run_options *o, run_results *results) {
     if (!code && !o->json) code = run_print_model(&r);
     if (!code) code = run_measure(results, &m, &in, o);
     if (!code) code = compare(&r, &comparisons);
+    if (!code && run_unmet_rule())
+        code = run_fail(AMP_EXIT_USAGE, "%s: the model computes nothing at a node '%s'", o->policy, run_unmet_rule());
     if (!code) code = run_save(&r);
     if (!code) code = print(&r);
     free_files(&r);

@@ -170,6 +170,8 @@ int run_set_up(const run_options *o);
 /* The rules of runs in bf16 from now on; NULL: none. run_set_up takes those of --policy. */
 struct amp_autocast_rules;
 void run_use_rules(const struct amp_autocast_rules *rules);
+/* A node of the rules in force that no run has come by; NULL: none. */
+const char *run_unmet_rule(void);
 /* One run; outputs are the caller's. */
 amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **outputs);
 /* One run, whose outputs nobody wants; `room` has a place for each. */

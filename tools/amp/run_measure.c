@@ -25,6 +25,10 @@ void run_use_rules(const amp_autocast_rules *in_force) {
     rules = in_force;
 }
 
+const char *run_unmet_rule(void) {
+    return amp_autocast_rules_unmet(rules);
+}
+
 static int use_policy(const char *file) {
     if (file) rules = amp_autocast_rules_load(file); /* to the process's end */
     return file && !rules ? run_fail_amp() : AMP_EXIT_OK;
