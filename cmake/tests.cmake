@@ -95,6 +95,7 @@ add_test(NAME tool_run COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/tool/test_run
 add_test(NAME onnx_models COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py $<TARGET_FILE:amp_tool>)
 add_test(NAME onnx_saved COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_saved.py $<TARGET_FILE:amp_tool>)
 set_tests_properties(tool_run onnx_models onnx_saved PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+set_tests_properties(onnx_saved PROPERTIES TIMEOUT 1800)
 
 include(cmake/replay.cmake)
 # The rest looks at what a user gets. Instrumented libraries are not for users.
