@@ -95,10 +95,11 @@ foreach(command run bench audit explain_model)
     add_test(NAME tool_${command} COMMAND python3 -B ${PROJECT_SOURCE_DIR}/tests/tool/test_${command}.py $<TARGET_FILE:amp_tool>)
 endforeach()
 add_test(NAME onnx_models COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py $<TARGET_FILE:amp_tool>)
+set_tests_properties(tool_run tool_bench tool_audit tool_explain_model onnx_models PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+# … saved as files and loaded again; and in all the ways that a graph computes.
 add_test(NAME onnx_saved COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_saved.py $<TARGET_FILE:amp_tool>)
-set_tests_properties(tool_run tool_bench tool_audit tool_explain_model onnx_models onnx_saved PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
 add_test(NAME onnx_model_modes COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py --modes $<TARGET_FILE:model_modes>)
-set_tests_properties(onnx_model_modes PROPERTIES LABELS full SKIP_RETURN_CODE 77 TIMEOUT 3600)
+set_tests_properties(onnx_saved onnx_model_modes PROPERTIES LABELS full SKIP_RETURN_CODE 77 TIMEOUT 3600)
 
 include(cmake/replay.cmake)
 # The rest looks at what a user gets. Instrumented libraries are not for users.

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Real models, saved: what `amp convert` writes, loaded again, gives the same bits, and saved again the same bytes.
 
-    check_saved.py AMP [--verify SCRIPT] [MODEL…]
+    check_saved.py AMP [--f32] [--verify SCRIPT] [MODEL…]
 
 AMP_MODELS names the folder with NAME.onnx, AMP_MODEL_CASES a script that knows their cases: "SCRIPT inputs DIR NAME" writes
-DIR/NAME.CASE/INPUT.npy; ../models/cases.json beside it lists them; the first case of each is taken. --verify: a script to which each file is given,
+DIR/NAME.CASE/INPUT.npy; ../models/cases.json beside it lists them; the first case of each
+is taken. --f32: also without roundings. --verify: a script to which each file is given,
 with --inputs and --outputs of what libamp computes, and whose lines are printed. Exit 77: something of it is not there.
 """
 import json
@@ -15,7 +16,7 @@ import sys
 import tempfile
 
 ROW = "{:<22} {:<9} {:>8} {:>8} {:>8}  {}"
-FORMS = [("typed", []), ("portable", ["--portable"]), ("f32", ["--f32"])]
+FORMS = [("typed", []), ("portable", ["--portable"])]
 
 
 def skip(why):
@@ -79,7 +80,9 @@ def check(amp, model, script, entry, verify):
 def main():
     words = sys.argv[1:]
     verify = words.pop(words.index("--verify") + 1) if "--verify" in words else None
-    words = [w for w in words if w != "--verify"]
+    if "--f32" in words:
+        FORMS.append(("f32", ["--f32"]))
+    words = [w for w in words if not w.startswith("--")]
     amp, wanted = os.path.abspath(words[0]), words[1:]
     models, script = os.environ.get("AMP_MODELS"), os.environ.get("AMP_MODEL_CASES")
     if not models or not script:

@@ -529,6 +529,37 @@ TEST_F(Files, WhatCannotBeWrittenDown) {
     EXPECT_EQ(files(), 0u);
 }
 
+// Memory that runs out, at whichever request: a status, and no file.
+struct Scarce {
+    int left = 0;
+    static void *allocate(void *context, size_t bytes, size_t alignment) {
+        void *block = nullptr;
+        if (static_cast<Scarce *>(context)->left-- <= 0) return nullptr;
+        return posix_memalign(&block, alignment, bytes) == 0 ? block : nullptr;
+    }
+    static void release(void *, void *block, size_t) {
+        free(block);
+    }
+};
+
+TEST_F(Files, MemoryThatRunsOut) {
+    static Scarce scarce;
+    const amp_allocator allocator = {Scarce::allocate, Scarce::release, &scarce};
+    bool saved = false;
+    for (int n = 0; !saved && n < 2000; n++) {
+        ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
+        scarce.left = n;
+        const amp_status status = save(graph_.get(), {x_}, "out.onnx", in_form(AMP_GRAPH_PORTABLE, true));
+        scarce.left = 1 << 30;
+        ASSERT_EQ(amp_set_allocator(nullptr), AMP_OK);
+        saved = status == AMP_OK;
+        if (saved) continue;
+        EXPECT_TRUE(failed_with(AMP_ERROR_MEMORY, {})) << "request " << n;
+        EXPECT_EQ(files(), 0u) << "request " << n;
+    }
+    EXPECT_TRUE(saved);
+}
+
 // As a disk that fills: the old file stays, and nothing else.
 TEST_F(Files, ADiskThatFills) {
     write("old", "out.onnx");
