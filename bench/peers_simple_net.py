@@ -5,8 +5,8 @@
 
 SIMPLE_NET is build/release/examples/simple_net. PyTorch's ways are those of its documentation: a region of autocast for each
 call; torch.jit.trace inside a region; torch.jit.freeze of that. The two take turns, each in a process of its own, which runs
-every way in turns; the least CPU time of a pass is printed, in ms, as the wall clock of a busy machine says little. Needs
-PyTorch in the Python that runs this.
+every way in turns; after each round the least CPU time of a pass so far is printed, in ms, as the wall clock of a busy machine
+says little. Needs PyTorch in the Python that runs this.
 """
 import argparse
 import os
@@ -35,8 +35,8 @@ x, net, ways, least = torch.rand(batch, 64, size, size), SimpleNet().eval(), {},
 with torch.no_grad():
     for kind, bf16 in (("f32", False), ("bf16", True)):
         with region(bf16):
-            traced = torch.jit.trace(net, x)
-            frozen = torch.jit.freeze(torch.jit.trace(net, x).eval())
+            traced = torch.jit.trace(net, x, check_trace=False)
+            frozen = torch.jit.freeze(traced)
         ways.update({("eager", kind): net, ("traced", kind): traced, ("frozen", kind): frozen})
     for count in range(passes + 2):  # the profiling executor wants two
         for (way, kind), f in ways.items():
@@ -68,6 +68,18 @@ def run_torch(o, environment):
     return {(way, kind): float(spent) for way, kind, spent in map(str.split, out.splitlines())}
 
 
+def show(o, least, machine, rounds):
+    threads = f"{o.threads} thread{'s' * (o.threads > 1)}"
+    print(f"{o.batch} × 64 × {o.size} × {o.size}, {machine}, {threads}, ms of CPU time, least of {rounds * o.passes}")
+    print(f"{'':<8}{'libamp f32':>14}{'PyTorch f32':>14}{'':>8}{'libamp bf16':>14}{'PyTorch bf16':>14}")
+    for way in WAYS:
+        row = f"{way:<8}"
+        for kind in ("f32", "bf16"):
+            a, b = least["libamp"][way, kind], least["PyTorch"][way, kind]
+            row += f"{a:>14.1f}{b:>14.1f}{b / a:>7.2f}×"
+        print(row, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("simple_net", type=lambda p: str(pathlib.Path(p).resolve()))
@@ -75,20 +87,13 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=default)
     o = parser.parse_args()
     environment = dict(os.environ, OMP_NUM_THREADS=str(o.threads))
-    least, machine = {"libamp": {}, "PyTorch": {}}, ""
-    for _ in range(o.rounds):
+    least = {"libamp": {}, "PyTorch": {}}
+    for round in range(o.rounds):
         ours, machine = run_amp(o, environment)
         for engine, times in (("libamp", ours), ("PyTorch", run_torch(o, environment))):
             for key, spent in times.items():
                 least[engine][key] = min(spent, least[engine].get(key, spent))
-    print(f"{o.batch} × 64 × {o.size} × {o.size}, {machine}, {o.threads} thread{'s' * (o.threads > 1)}, ms of CPU time, least of {o.rounds * o.passes}")
-    print(f"{'':<8}{'libamp f32':>14}{'PyTorch f32':>14}{'':>8}{'libamp bf16':>14}{'PyTorch bf16':>14}")
-    for way in WAYS:
-        row = f"{way:<8}"
-        for kind in ("f32", "bf16"):
-            a, b = least["libamp"][way, kind], least["PyTorch"][way, kind]
-            row += f"{a:>14.1f}{b:>14.1f}{b / a:>7.2f}×"
-        print(row)
+        show(o, least, machine, round + 1)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ static bool read_noting(int precision, const text_reader *reader, ocr_result *r,
 /* f32 and bf16 take turns at going first, for about a second, but as often as a median needs; on a busy machine, once. */
 static bool measure(const text_reader *reader, ocr_result *r, char why[SENTENCE]) {
     double find[OCR_PRECISIONS][MAX_ROUNDS], read[OCR_PRECISIONS][MAX_ROUNDS], all[OCR_PRECISIONS][MAX_ROUNDS];
-    const double end = measuring_now() + 1, patience = end + 9;
+    const double start = measuring_now(), end = start + 1, patience = end + 9, own = measuring_own_time();
     for (int k = 0; k < MAX_ROUNDS && (k == 0 || measuring_now() < (k < MIN_ROUNDS ? patience : end)); k++) {
         for (int turn = 0; turn < OCR_PRECISIONS; turn++) {
             const int p = (turn + k) % OCR_PRECISIONS;
@@ -84,6 +84,7 @@ static bool measure(const text_reader *reader, ocr_result *r, char why[SENTENCE]
         }
         r->rounds = k + 1;
     }
+    r->share = (measuring_own_time() - own) / (measuring_now() - start);
     for (int p = 0; p < OCR_PRECISIONS; p++) {
         r->find_seconds[p] = measuring_median(find[p], r->rounds);
         r->read_seconds[p] = measuring_median(read[p], r->rounds);

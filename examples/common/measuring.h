@@ -10,6 +10,8 @@ extern "C" {
 
 /* Seconds by a clock that nobody sets. */
 double measuring_now(void);
+/* Seconds for which the calling thread had a processor. */
+double measuring_own_time(void);
 /* These sort the times. */
 double measuring_median(double *times, int count);
 /* The 75th by the 25th percentile. */

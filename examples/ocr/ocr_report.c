@@ -9,7 +9,8 @@
 #include "terminal.h"
 
 enum { LEAST_TEXT = 24, MOST_TEXT = 60, LEAST_COLUMN = 16 };
-static const double SPREAD_MAX = 1.5; /* of the times, beyond which their medians say little */
+/* Of the times, beyond which their medians say little. */
+static const double SPREAD_MAX = 1.5, LEAST_SHARE = 0.7;
 
 /* ---- The two pages beside each other ----------------------------------------------------------------------------- */
 
@@ -118,8 +119,10 @@ static void print_machine(const ocr_result *r) {
     const int threads = amp_get_num_threads();
     printf("\n%s, %s, %d thread%s, ", amp_cpu()->model, amp_isa_name(amp_isa_best()), threads, threads == 1 ? "" : "s");
     printf(r->rounds > 1 ? "medians of %d passes" : "one pass", r->rounds);
-    if (r->spread > SPREAD_MAX)
-        printf(".\nTimes varied by %.1f× on a busy machine: the speed-up is not a measurement", r->spread);
+    if (r->spread > SPREAD_MAX || r->share < LEAST_SHARE)
+        printf(".\nThe machine was busy, the program had a processor for %.0f %% of the time: the speed-up is not a "
+               "measurement",
+               fmin(100, 100 * r->share));
     printf(".\n");
 }
 

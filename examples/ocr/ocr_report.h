@@ -16,6 +16,7 @@ typedef struct ocr_result {
     text_page pages[OCR_PRECISIONS];
     double find_seconds[OCR_PRECISIONS], read_seconds[OCR_PRECISIONS], all_seconds[OCR_PRECISIONS]; /* medians */
     double spread; /* how many times longer one pass was than another */
+    double share;  /* of the time that the program had a processor for */
     int rounds;
     char kernels[OCR_PRECISIONS][48]; /* that the slowest convolution ran in */
 } ocr_result;
