@@ -8,6 +8,7 @@
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/gemm/gemm_isa.h"
+#include "cpu/gemm/gemm_raster.h"
 #include "cpu/registry/kernels.h"
 
 enum {
@@ -21,7 +22,11 @@ enum {
     BARRIER_COST = 5000,   /* in multiply-add vectors, as the next two */
     STREAM_COST = 6,       /* bringing a row of a B panel into L1 costs as much as so many rows' products */
     PACK_COST_SHIFT = 3,   /* packing an element of A costs 1/8 of a product vector */
-    TILES_MIN_ROWS = 5,    /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
+    GROUP_B_BYTES = 384 * 1024,     /* beside a raster, of the slices of B that one of A meets in a row */
+    RASTER_BYTES = 1 << 20,         /* of a raster at most: half of L2, beside B and C */
+    LINE_CYCLES = 4,                /* AMX, estimated, not measured: packing 64 bytes takes so long … */
+    BLOCK_CYCLES = 64,              /* … and 32 rows' products with a block of B so long: four tdpbf16ps of 16 */
+    TILES_MIN_ROWS = 5,             /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
     TILES_MIN_PRODUCTS = 32 * 1024, /* … and configuring tiles takes longer than the products */
 };
 
@@ -33,17 +38,21 @@ typedef struct plan {
     int panel_rows;       /* rows of a row panel: as even as the tile allows */
     int64_t row_panels;   /* ⌈m / panel_rows⌉ */
     int tile_panels;      /* B panels per tile */
-    int64_t pass_blocks;  /* K blocks per pass over a chunk of A */
+    int64_t most_blocks;  /* K blocks per pass over a chunk of A: by the ISA … */
+    int64_t pass_blocks;  /* … and evenly */
     int64_t group;        /* B panels that a slice of A meets while it is in L1 */
     int64_t chunk;        /* row panels of a group that are packed at a time */
     size_t a_panel_bytes; /* of one packed row panel */
     int threads, grid_m, grid_n;
-    bool by_batch;    /* threads take whole matrices: the grid is 1×1 */
-    bool small;       /* packed A of a chunk is on the stack */
-    bool stores;      /* tiles are finished from the registers */
-    bool relu;        /* … and that of what they stored */
-    char *a_scratch;  /* [grid_m or threads][chunk] packed row panels, if !small */
-    float *c_scratch; /* [threads][chunk] tiles, if K takes several passes */
+    amp_gemm_raster *raster; /* NULL, or what A is copied to instead of packed row panels */
+    int64_t *a_offsets;      /* of its blocks … */
+    int64_t a_row_bytes;     /* … and rows */
+    bool by_batch;           /* threads take whole matrices: the grid is 1×1 */
+    bool small;              /* packed A of a chunk is on the stack */
+    bool stores;             /* tiles are finished from the registers */
+    bool relu;               /* … and that of what they stored */
+    char *a_scratch;         /* [grid_m or threads][chunk] packed row panels, if !small */
+    float *c_scratch;        /* [threads][chunk] tiles, if K takes several passes */
     size_t a_group_bytes, c_thread_values;
 } plan;
 
@@ -60,7 +69,7 @@ AMP_HOT static int64_t chunk_of(const plan *p, int grid_m) {
     if (panels <= 1) return panels;
     const int64_t least = divide_up(p->isa->chunk_rows, p->panel_rows);
     int64_t chunk = p->a_panel_bytes ? (int64_t)(CHUNK_A_BYTES / p->a_panel_bytes) : panels;
-    if (chunk < least) chunk = least;
+    if (chunk < least || (p->raster && p->k_blocks > p->most_blocks)) chunk = least;
     if (chunk > panels) chunk = panels;
     return divide_up(panels, divide_up(panels, chunk));
 }
@@ -110,6 +119,30 @@ static void choose_tiles(plan *p) {
     p->small = (size_t)p->row_panels * p->a_panel_bytes <= SMALL_A_BYTES;
 }
 
+/* A raster instead of packed rows, where copying pixels, and rows that nobody reads, cost less than packing each pixel
+ * for every tap. A pass over K may be longer by what taps share: the pixels of 32 rows are in L1 once. */
+static void choose_raster(plan *p, amp_gemm_raster *r) {
+    if (!amp_gemm_raster_suits(r, p->g, p->isa->max_rows) || r->panel_rows <= 16) return;
+    plan q = *p;
+    const int64_t phases = r->phases[0] * r->phases[1];
+    q.raster = r;
+    q.panel_rows = r->panel_rows;
+    q.row_panels = r->images * r->image_panels;
+    q.tile_panels = 1;
+    q.a_panel_bytes = (size_t)(r->panel_rows * r->pixel_bytes * phases);
+    q.most_blocks = p->isa->pass_blocks * (r->w->taps[2] / r->phases[1]);
+    const int64_t chunk = chunk_of(&q, 1), chunks = divide_up(q.row_panels, chunk);
+    const double of_block = LINE_CYCLES * 32 + BLOCK_CYCLES * (double)p->b_panels;
+    const double packing = (double)p->row_panels * (double)p->k_blocks * of_block;
+    const double pixels = (double)(amp_gemm_raster_lines(r, chunk) * r->line_rows * phases) * (double)chunks;
+    const double copying = pixels * (double)(r->w->channels / AMP_GEMM_BLOCK) * LINE_CYCLES;
+    const double products = (double)q.row_panels * (double)p->k_blocks * BLOCK_CYCLES * (double)p->b_panels;
+    const size_t bytes = amp_gemm_raster_size(r, chunk);
+    if (copying + products >= packing || bytes > RASTER_BYTES) return;
+    q.small = chunk == q.row_panels && bytes <= SMALL_A_BYTES;
+    *p = q;
+}
+
 static void choose_threads(plan *p) {
     const amp_gemm *g = p->g;
     const double work = (double)g->n * (double)g->k * (double)g->batch * (double)g->m;
@@ -119,15 +152,24 @@ static void choose_threads(plan *p) {
     if (p->threads > 1 && !p->by_batch) choose_grid(p);
 }
 
+/* The raster of a chunk; and of B so much at a time that all is in L2. */
+static __attribute__((noinline)) void use_raster(plan *p) {
+    const int64_t fit = GROUP_B_BYTES / (p->pass_blocks * AMP_GEMM_BLOCK_VALUES * (int64_t)sizeof(uint16_t));
+    p->a_group_bytes = amp_gemm_raster_size(p->raster, p->chunk);
+    if (p->group > fit) p->group = fit < 1 ? 1 : fit;
+}
+
 /* C is in scratch where K takes several passes. A single row panel streams B once anyway: one pass. */
 AMP_HOT static void choose_chunks(plan *p) {
     p->chunk = chunk_of(p, p->grid_m);
     const bool long_k = (size_t)p->chunk * p->a_panel_bytes > LONG_A_BYTES && p->isa->group_panels == 1;
-    const int64_t blocks = long_k ? LONG_BLOCKS : p->isa->pass_blocks;
+    const int64_t blocks = p->raster ? p->most_blocks : long_k ? LONG_BLOCKS : p->isa->pass_blocks;
     const int64_t passes = p->chunk == 1 || p->k_blocks == 0 ? 1 : divide_up(p->k_blocks, blocks);
     p->pass_blocks = divide_up(p->k_blocks, passes);
     p->group = divide_up(long_k ? LONG_GROUP : p->isa->group_panels, p->tile_panels) * p->tile_panels;
-    p->a_group_bytes = p->small ? 0 : (size_t)p->chunk * p->a_panel_bytes;
+    p->a_group_bytes = (size_t)p->chunk * p->a_panel_bytes;
+    if (p->raster) use_raster(p);
+    if (p->small) p->a_group_bytes = 0;
     p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
 }
 
@@ -157,6 +199,7 @@ static const void *at(const void *base, amp_dtype dtype, int64_t offset) {
 }
 
 static int rows_of(const plan *p, int64_t panel) {
+    if (p->raster) return amp_gemm_raster_panel_rows(p->raster, panel);
     const int64_t left = p->g->m - panel * p->panel_rows;
     return left < p->panel_rows ? (int)left : p->panel_rows;
 }
@@ -185,6 +228,19 @@ static void pack_chunk(const part *t, range blocks) {
     }
 }
 
+/* What thread `member` of those that share the chunk has to do for it. */
+static void prepare_chunk(const part *t, int member, int members) {
+    const plan *p = t->p;
+    const amp_gemm *g = p->g;
+    if (p->raster) {
+        amp_gemm_raster_copy(p->raster, p->isa->copy_pixels, at(g->a, g->a_dtype, t->item * g->a_batch_stride),
+                             t->rows.begin, t->rows.end, member, members, t->a);
+        return;
+    }
+    const amp_range mine = amp_parallel_part(p->k_blocks, 1, member, members);
+    pack_chunk(t, (range){mine.begin, mine.end});
+}
+
 /* Where output lines do not follow each other, the rows of each go to their own place. */
 static void finish_tile(const part *t, const amp_gemm_place *whole, const float *tile) {
     const amp_gemm *g = t->p->g;
@@ -205,6 +261,22 @@ static void finish_tile(const part *t, const amp_gemm_place *whole, const float 
     }
 }
 
+/* The rows of a raster's panel that are pixels of the output. */
+static __attribute__((noinline)) void finish_raster(const part *t, int64_t panel, const amp_gemm_place *whole,
+                                                    const float *tile) {
+    const amp_gemm_raster *r = t->p->raster;
+    const int64_t width = r->w->out[2], first_line = panel / r->image_panels * r->w->out[1];
+    const int64_t begin = panel % r->image_panels * r->panel_rows, end = begin + whole->rows;
+    amp_gemm_place place = *whole;
+    for (int64_t row = begin; row < end; row = row / r->line_rows * r->line_rows + r->line_rows) {
+        const int64_t x = row % r->line_rows, left = width - x < end - row ? width - x : end - row;
+        if (left <= 0) continue;
+        place.row = (first_line + row / r->line_rows) * width + x;
+        place.rows = (int)left;
+        finish_tile(t, &place, tile + (row - begin) * whole->pitch);
+    }
+}
+
 /* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished
  * then. */
 static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
@@ -215,7 +287,10 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
     const int64_t b_block = AMP_GEMM_BLOCK_VALUES * (p->isa->b_f32 ? 4 : 2);
     const bool last = blocks.end == p->k_blocks;
     const amp_gemm_tile tile = {
-        .a = t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
+        .a = p->raster ? t->a + amp_gemm_raster_panel(p->raster, t->rows.begin, panel)
+                       : t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
+        .a_offsets = p->a_offsets ? p->a_offsets + blocks.begin : NULL,
+        .a_row_bytes = p->a_row_bytes,
         .a_panel_bytes = p->a_panel_bytes,
         .panel_rows = p->panel_rows,
         .rows = rows_of(p, panel),
@@ -235,7 +310,10 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
     p->isa->tile(&tile);
     if (!last || p->stores) return;
     const amp_gemm_place place = {tile.row, column, tile.rows, tile.columns, (int)wide};
-    finish_tile(t, &place, tile.c);
+    if (p->raster)
+        finish_raster(t, panel, &place, tile.c);
+    else
+        finish_tile(t, &place, tile.c);
 }
 
 /* All row panels of the chunk against the same columns, whole ones in one call. */
@@ -313,7 +391,6 @@ static void run_item(const plan *p, int64_t item, int thread, char *a, float *c,
     const bool share = p->grid_n > 1 && !p->small;
     const amp_range rows = amp_parallel_part(p->row_panels, 1, group, p->grid_m);
     const amp_range columns = amp_parallel_part(p->b_panels, p->tile_panels, member, p->grid_n);
-    const amp_range mine = share ? amp_parallel_part(p->k_blocks, 1, member, p->grid_n) : (amp_range){0, p->k_blocks};
     const int64_t chunks = divide_up(divide_up(p->row_panels, p->grid_m), p->chunk);
     part t = {.p = p, .item = item, .columns = {columns.begin, columns.end}, .a = a, .c = c, .c_tile = c_tile};
     t.finish = amp_gemm_finish_of(p->g, item);
@@ -323,7 +400,7 @@ static void run_item(const plan *p, int64_t item, int thread, char *a, float *c,
         if (share && (i || item)) { /* the others may still read the chunk before */
 #pragma omp barrier
         }
-        pack_chunk(&t, (range){mine.begin, mine.end});
+        prepare_chunk(&t, share ? member : 0, share ? p->grid_n : 1);
         if (share) {
 #pragma omp barrier
         }
@@ -353,12 +430,18 @@ static amp_status run_plan(plan *p) {
     const size_t owners = p->by_batch ? (size_t)p->threads : (size_t)p->grid_m;
     const size_t a_bytes = (owners * p->a_group_bytes + 63) / 64 * 64;
     const size_t c_bytes = (size_t)p->threads * p->c_thread_values * sizeof(float);
+    const size_t bytes = a_bytes + c_bytes + (p->raster ? (size_t)p->k_blocks * sizeof *p->a_offsets : 0);
     char *scratch = NULL;
-    if (a_bytes + c_bytes) {
-        scratch = amp_alloc(a_bytes + c_bytes);
-        if (!scratch) return amp_fail(AMP_ERROR_MEMORY, "gemm: no memory for %zu bytes of scratch", a_bytes + c_bytes);
+    if (bytes) {
+        scratch = amp_alloc(bytes);
+        if (!scratch) return amp_fail(AMP_ERROR_MEMORY, "gemm: no memory for %zu bytes of scratch", bytes);
         p->a_scratch = scratch;
         p->c_scratch = (float *)(scratch + a_bytes);
+    }
+    if (p->raster) {
+        p->a_offsets = (int64_t *)(scratch + a_bytes + c_bytes);
+        p->a_row_bytes = p->raster->pixel_bytes;
+        amp_gemm_raster_offsets(p->raster, p->k_blocks, p->a_offsets);
     }
     if (p->threads == 1) {
         run_thread(p, 0);
@@ -409,7 +492,9 @@ static bool is_seamless(const amp_gemm *g) {
 
 AMP_HOT static amp_status run_planned(const amp_gemm *g, const amp_gemm_isa *isa) {
     plan p = {.g = g, .isa = isa};
+    amp_gemm_raster raster;
     choose_tiles(&p);
+    if (isa->copy_pixels && g->window) choose_raster(&p, &raster);
     choose_threads(&p);
     choose_chunks(&p);
     return run_plan(&p);

@@ -36,8 +36,8 @@ static void end(void) {
     _tile_release();
 }
 
-/* Accumulators 0 1 over 2 3, A in 4 and 5, B in 6 and 7. */
-static void tile_2x2(const amp_gemm_tile *t) {
+/* Accumulators 0 1 over 2 3, A in 4 and 5, B in 6 and 7. A lies packed, or somewhere at the distances of a_offsets. */
+static inline __attribute__((always_inline)) void tile_2x2(const amp_gemm_tile *t, const bool packed) {
     enum { PITCH = AMP_GEMM_BLOCK * sizeof(float) };
     const int upper = upper_rows(t->panel_rows);
     float *const lower_c = t->c + upper * AMP_GEMM_BLOCK;
@@ -52,17 +52,18 @@ static void tile_2x2(const amp_gemm_tile *t) {
         _tile_zero(2);
         _tile_zero(3);
     }
-    const uint16_t *a = t->a, *b = t->b;
+    const uint16_t *b = t->b;
+    const int64_t row_bytes = packed ? 64 : t->a_row_bytes;
     for (int64_t block = 0; block < (t->pairs + 15) / 16; block++) {
+        const char *a = (const char *)t->a + (packed ? block * t->panel_rows * row_bytes : t->a_offsets[block]);
         _tile_loadd(6, b, 128);
-        _tile_loadd(4, a, 64);
+        _tile_loadd(4, a, row_bytes);
         _tile_dpbf16ps(0, 4, 6);
         _tile_loadd(7, b + 32, 128);
         _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(5, a + upper * AMP_GEMM_BLOCK, 64);
+        _tile_loadd(5, a + upper * row_bytes, row_bytes);
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
-        a += t->panel_rows * AMP_GEMM_BLOCK;
         b += AMP_GEMM_BLOCK_VALUES;
     }
     _tile_stored(0, t->c, PITCH);
@@ -134,10 +135,20 @@ static void pack_a(const amp_gemm_pack_a *p, void *dst) {
     simd_pack_a(p, dst, SIMD_A_BF16);
 }
 
+/* By the loads of packing, so that f32 has the same bits. */
+static void copy_pixels(char *to, int64_t to_step, const char *from, int64_t from_step, amp_dtype dtype,
+                        int64_t channels, int64_t pixels) {
+    for (int64_t i = 0; i < pixels; i++, to += to_step, from += from_step)
+        for (int64_t c = 0; c < channels; c += AMP_GEMM_BLOCK)
+            _mm512_store_si512(to + c * 2, simd_load_a_block(from, c, dtype, 0xffffffffu));
+}
+
 static void tile(const amp_gemm_tile *t) {
     amp_tiles_see_stores(t->a);
-    if (t->panel_rows > 16)
-        tile_2x2(t);
+    if (t->a_offsets)
+        tile_2x2(t, false);
+    else if (t->panel_rows > 16)
+        tile_2x2(t, true);
     else if (t->panels == 2)
         tile_1x4(t);
     else
@@ -152,6 +163,7 @@ static const amp_gemm_isa isa = {
     .group_panels = 4, /* at this rate the LLC decides: each slice of A is brought in for 128 columns */
     .pass_blocks = 15, /* 480 of k: A and B of a tile, 60 KB, share L1 with C's 4 KB */
     .pack_a = pack_a,
+    .copy_pixels = copy_pixels,
     .tile = tile,
     .finish = amp_gemm_finish_avx512bf16,
     .begin = begin,

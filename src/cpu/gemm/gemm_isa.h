@@ -29,6 +29,11 @@ typedef struct amp_gemm_pack_a {
     int64_t row;                   /* … and this the first row's number */
 } amp_gemm_pack_a;
 
+/* Copies `pixels` of so many channels, a multiple of 32, as packing does; distances are in bytes. `to` is aligned to
+ * 64. */
+typedef void amp_gemm_copy_function(char *to, int64_t to_step, const char *from, int64_t from_step, amp_dtype dtype,
+                                    int64_t channels, int64_t pixels);
+
 /* What happens to a finished tile; the pointers are those of one matrix of the batch. */
 typedef struct amp_gemm_finish {
     void *c;
@@ -48,6 +53,9 @@ typedef struct amp_gemm_finish {
 /* C[rows][32 · panels] (+)= A · B over `pairs` pairs of k. */
 typedef struct amp_gemm_tile {
     const void *a;
+    const int64_t
+        *a_offsets; /* NULL; or A is not packed: where its K blocks begin in the first row, in bytes from `a` … */
+    int64_t a_row_bytes;  /* … and the distance of its rows */
     size_t a_panel_bytes; /* from one row panel of A to the next */
     int panel_rows;       /* row pitch of a packed A block */
     int rows;             /* rows to compute */
@@ -108,6 +116,7 @@ typedef struct amp_gemm_isa {
     int64_t group_panels;   /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
     int64_t pass_blocks;    /* K blocks per pass over several row panels: what keeps A and B of a tile in cache */
     void (*pack_a)(const amp_gemm_pack_a *p, void *dst);
+    amp_gemm_copy_function *copy_pixels; /* NULL, or tiles take rows that are not packed (gemm_raster.h) */
     void (*tile)(const amp_gemm_tile *t);
     void (*finish)(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
     void (*begin)(int panel_rows);            /* NULL, or called by each thread before its first tile … */
