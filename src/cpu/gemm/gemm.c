@@ -159,6 +159,12 @@ static __attribute__((noinline)) void use_raster(plan *p) {
     if (p->group > fit) p->group = fit < 1 ? 1 : fit;
 }
 
+/* Nine panels are five and four, not eight and one that all of A is brought in for. */
+static __attribute__((noinline)) void even_groups(plan *p) {
+    const int64_t panels = divide_up(p->b_panels, p->grid_n), groups = divide_up(panels, p->group);
+    p->group = divide_up(divide_up(panels, groups), p->tile_panels) * p->tile_panels;
+}
+
 /* C is in scratch where K takes several passes. A single row panel streams B once anyway: one pass. */
 AMP_HOT static void choose_chunks(plan *p) {
     p->chunk = chunk_of(p, p->grid_m);
@@ -169,6 +175,7 @@ AMP_HOT static void choose_chunks(plan *p) {
     p->group = divide_up(long_k ? LONG_GROUP : p->isa->group_panels, p->tile_panels) * p->tile_panels;
     p->a_group_bytes = (size_t)p->chunk * p->a_panel_bytes;
     if (p->raster) use_raster(p);
+    if (p->isa->group_panels > 1) even_groups(p);
     if (p->small) p->a_group_bytes = 0;
     p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
 }
