@@ -47,6 +47,7 @@ typedef struct plan {
     amp_gemm_raster *raster; /* NULL, or what A is copied to instead of packed row panels */
     int64_t *a_offsets;      /* of its blocks … */
     int64_t a_row_bytes;     /* … and rows */
+    bool stream_b;           /* a row panel's slice, and those of B that it meets, are more than L1 holds */
     bool by_batch;           /* threads take whole matrices: the grid is 1×1 */
     bool small;              /* packed A of a chunk is on the stack */
     bool stores;             /* tiles are finished from the registers */
@@ -159,6 +160,12 @@ static __attribute__((noinline)) void use_raster(plan *p) {
     if (p->group > fit) p->group = fit < 1 ? 1 : fit;
 }
 
+/* Of A and B that meet in a pass. */
+static int64_t slice_bytes(const plan *p) {
+    const int64_t panels = p->b_panels < p->group ? p->b_panels : p->group;
+    return (p->panel_rows + panels * AMP_GEMM_BLOCK) * p->pass_blocks * AMP_GEMM_BLOCK * (int64_t)sizeof(uint16_t);
+}
+
 /* Nine panels are five and four, not eight and one that all of A is brought in for. */
 static __attribute__((noinline)) void even_groups(plan *p) {
     const int64_t panels = divide_up(p->b_panels, p->grid_n), groups = divide_up(panels, p->group);
@@ -176,6 +183,7 @@ AMP_HOT static void choose_chunks(plan *p) {
     p->a_group_bytes = (size_t)p->chunk * p->a_panel_bytes;
     if (p->raster) use_raster(p);
     if (p->isa->group_panels > 1) even_groups(p);
+    if (p->isa->near_bytes > 0) p->stream_b = slice_bytes(p) > p->isa->near_bytes;
     if (p->small) p->a_group_bytes = 0;
     p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
 }
@@ -305,6 +313,7 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
         .b = (const char *)p->g->b + t->item * p->g->b_batch_stride +
              (columns.begin * p->k_blocks + blocks.begin) * b_block,
         .b_panel_bytes = p->k_blocks * b_block,
+        .stream_b = p->stream_b,
         .pairs = ((last ? p->g->k : blocks.end * AMP_GEMM_BLOCK) - blocks.begin * AMP_GEMM_BLOCK + 1) / 2,
         .columns = (int)(left < wide ? left : wide),
         .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK : t->c_tile,

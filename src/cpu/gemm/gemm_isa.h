@@ -63,6 +63,7 @@ typedef struct amp_gemm_tile {
     int columns;          /* … of which so many are wanted: the rest of the last panel need not be computed */
     const void *b;
     int64_t b_panel_bytes; /* from one panel of B to the next */
+    bool stream_b;         /* B is not to be kept in L1: it is not there when it is met again */
     int64_t pairs;         /* pairs of k: sixteen in each block but the last */
     float *c;              /* dense, 64-byte aligned */
     bool accumulate;
@@ -114,6 +115,7 @@ typedef struct amp_gemm_isa {
     uint8_t max_panels[17]; /* [rows]: panels that a tile of so few rows can take; 1 beyond */
     int chunk_rows;         /* so many rows of A at least meet each stream of B */
     int64_t group_panels;   /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
+    int64_t near_bytes;     /* 0, or L1, where loads can pass it by */
     int64_t pass_blocks;    /* K blocks per pass over several row panels: what keeps A and B of a tile in cache */
     void (*pack_a)(const amp_gemm_pack_a *p, void *dst);
     amp_gemm_copy_function *copy_pixels; /* NULL, or tiles take rows that are not packed (gemm_raster.h) */
