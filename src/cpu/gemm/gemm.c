@@ -22,11 +22,12 @@ enum {
     BARRIER_COST = 5000,   /* in multiply-add vectors, as the next two */
     STREAM_COST = 6,       /* bringing a row of a B panel into L1 costs as much as so many rows' products */
     PACK_COST_SHIFT = 3,   /* packing an element of A costs 1/8 of a product vector */
-    GROUP_B_BYTES = 384 * 1024,     /* beside a raster, of the slices of B that one of A meets in a row */
-    RASTER_BYTES = 1 << 20,         /* of a raster at most: half of L2, beside B and C */
-    LINE_CYCLES = 4,                /* AMX, estimated, not measured: packing 64 bytes takes so long … */
-    BLOCK_CYCLES = 64,              /* … and 32 rows' products with a block of B so long: four tdpbf16ps of 16 */
-    TILES_MIN_ROWS = 5,             /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
+    GROUP_B_BYTES = 384 * 1024, /* beside a raster, of the slices of B that one of A meets in a row */
+    RASTER_BYTES = 1 << 20,     /* of a raster at most: half of L2, beside B and C */
+    LINE_CYCLES = 4,            /* AMX, estimated, not measured: packing 64 bytes takes so long … */
+    BLOCK_CYCLES = 64,          /* … and 32 rows' products with a block of B so long: four tdpbf16ps of 16 */
+    IN_PLACE_PANELS = 32, /* of B at most, where A is not packed: 128 cycles a block then are 6 % of its products, … */
+    TILES_MIN_ROWS = 5,   /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
     TILES_MIN_PRODUCTS = 32 * 1024, /* … and configuring tiles takes longer than the products */
 };
 
@@ -47,6 +48,7 @@ typedef struct plan {
     amp_gemm_raster *raster; /* NULL, or what A is copied to instead of packed row panels */
     int64_t *a_offsets;      /* of its blocks … */
     int64_t a_row_bytes;     /* … and rows */
+    bool in_place;           /* … for tiles take A as it lies */
     bool stream_b;           /* a row panel's slice, and those of B that it meets, are more than L1 holds */
     bool by_batch;           /* threads take whole matrices: the grid is 1×1 */
     bool small;              /* packed A of a chunk is on the stack */
@@ -142,6 +144,28 @@ static void choose_raster(plan *p, amp_gemm_raster *r) {
     if (copying + products >= packing || bytes > RASTER_BYTES) return;
     q.small = chunk == q.row_panels && bytes <= SMALL_A_BYTES;
     *p = q;
+}
+
+/* Whether rows of A are the operand's own, at one distance: of a matrix, or of a window of one pixel. */
+static bool has_even_rows(const amp_gemm *g) {
+    const amp_gemm_window *w = g->window;
+    if (!w) return g->a_column_stride == 1;
+    return w->out[0] * w->out[1] == 1 && w->in[2] == w->out[2] && w->taps[0] * w->taps[1] * w->taps[2] == 1 &&
+           w->stride[2] == 1 && w->pad[0] == 0 && w->pad[1] == 0 && w->pad[2] == 0;
+}
+
+/* Tiles take bf16 as it lies where its rows are whole lines of cache and do not meet in few sets of it; packing them is
+ * worth its while again where many panels of B meet them (packed, a slice of A is 32 KB in a row). */
+static void choose_in_place(plan *p) {
+    const amp_gemm *g = p->g;
+    const int64_t row = (g->window ? g->window->step[2] : g->a_row_stride) * (int64_t)sizeof(uint16_t);
+    const int64_t item = g->a_batch_stride * (int64_t)sizeof(uint16_t);
+    if (g->a_dtype != AMP_BF16 || p->panel_rows <= 16 || g->k == 0 || g->k % AMP_GEMM_BLOCK != 0 ||
+        p->b_panels > IN_PLACE_PANELS || !has_even_rows(g))
+        return;
+    if (row <= 0 || (row | item | (int64_t)(uintptr_t)g->a) % 64 != 0 || row % AMP_GEMM_ALIAS_BYTES == 0) return;
+    p->in_place = p->small = true; /* nothing to share */
+    p->a_row_bytes = row;
 }
 
 static void choose_threads(plan *p) {
@@ -247,6 +271,7 @@ static void pack_chunk(const part *t, range blocks) {
 static void prepare_chunk(const part *t, int member, int members) {
     const plan *p = t->p;
     const amp_gemm *g = p->g;
+    if (p->in_place) return;
     if (p->raster) {
         amp_gemm_raster_copy(p->raster, p->isa->copy_pixels, at(g->a, g->a_dtype, t->item * g->a_batch_stride),
                              t->rows.begin, t->rows.end, member, members, t->a);
@@ -276,6 +301,20 @@ static void finish_tile(const part *t, const amp_gemm_place *whole, const float 
     }
 }
 
+/* Rows of the matrix before a panel that is computed with it: a last panel of few rows takes some of those above it,
+ * once more, so that its tiles read no further than A. */
+static int64_t repeated_rows(const plan *p, int64_t panel) {
+    return p->in_place ? p->panel_rows - rows_of(p, panel) : 0;
+}
+
+/* The first row of a panel that is not packed. */
+static __attribute__((noinline)) const char *lying_panel(const part *t, int64_t panel) {
+    const plan *p = t->p;
+    if (p->raster) return t->a + amp_gemm_raster_panel(p->raster, t->rows.begin, panel);
+    const int64_t row = panel * p->panel_rows - repeated_rows(p, panel);
+    return (const char *)at(p->g->a, AMP_BF16, t->item * p->g->a_batch_stride) + row * p->a_row_bytes;
+}
+
 /* The rows of a raster's panel that are pixels of the output. */
 static __attribute__((noinline)) void finish_raster(const part *t, int64_t panel, const amp_gemm_place *whole,
                                                     const float *tile) {
@@ -302,8 +341,8 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
     const int64_t b_block = AMP_GEMM_BLOCK_VALUES * (p->isa->b_f32 ? 4 : 2);
     const bool last = blocks.end == p->k_blocks;
     const amp_gemm_tile tile = {
-        .a = p->raster ? t->a + amp_gemm_raster_panel(p->raster, t->rows.begin, panel)
-                       : t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
+        .a = p->a_offsets ? lying_panel(t, panel)
+                          : t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
         .a_offsets = p->a_offsets ? p->a_offsets + blocks.begin : NULL,
         .a_row_bytes = p->a_row_bytes,
         .a_panel_bytes = p->a_panel_bytes,
@@ -329,7 +368,7 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
     if (p->raster)
         finish_raster(t, panel, &place, tile.c);
     else
-        finish_tile(t, &place, tile.c);
+        finish_tile(t, &place, tile.c + repeated_rows(p, panel) * wide);
 }
 
 /* All row panels of the chunk against the same columns, whole ones in one call. */
@@ -440,13 +479,24 @@ AMP_HOT static void run_thread(const plan *p, int thread) {
 
 /* ---- Entry ---------------------------------------------------------------------------------------------------- */
 
+static __attribute__((noinline)) void list_offsets(plan *p, void *room) {
+    p->a_offsets = room;
+    if (p->raster) {
+        p->a_row_bytes = p->raster->pixel_bytes;
+        amp_gemm_raster_offsets(p->raster, p->k_blocks, p->a_offsets);
+    } else {
+        for (int64_t i = 0; i < p->k_blocks; i++) p->a_offsets[i] = i * AMP_GEMM_BLOCK * (int64_t)sizeof(uint16_t);
+    }
+}
+
 /* A team smaller than planned (a limit set by the user) takes the planned parts in turn, if they never wait for each
  * other; a plan that has barriers is made anew for the team. */
 static amp_status run_plan(plan *p) {
     const size_t owners = p->by_batch ? (size_t)p->threads : (size_t)p->grid_m;
     const size_t a_bytes = (owners * p->a_group_bytes + 63) / 64 * 64;
     const size_t c_bytes = (size_t)p->threads * p->c_thread_values * sizeof(float);
-    const size_t bytes = a_bytes + c_bytes + (p->raster ? (size_t)p->k_blocks * sizeof *p->a_offsets : 0);
+    const bool lies = p->raster || p->in_place;
+    const size_t bytes = a_bytes + c_bytes + (lies ? (size_t)p->k_blocks * sizeof *p->a_offsets : 0);
     char *scratch = NULL;
     if (bytes) {
         scratch = amp_alloc(bytes);
@@ -454,11 +504,7 @@ static amp_status run_plan(plan *p) {
         p->a_scratch = scratch;
         p->c_scratch = (float *)(scratch + a_bytes);
     }
-    if (p->raster) {
-        p->a_offsets = (int64_t *)(scratch + a_bytes + c_bytes);
-        p->a_row_bytes = p->raster->pixel_bytes;
-        amp_gemm_raster_offsets(p->raster, p->k_blocks, p->a_offsets);
-    }
+    if (lies) list_offsets(p, scratch + a_bytes + c_bytes);
     if (p->threads == 1) {
         run_thread(p, 0);
     } else {
@@ -511,6 +557,7 @@ AMP_HOT static amp_status run_planned(const amp_gemm *g, const amp_gemm_isa *isa
     amp_gemm_raster raster;
     choose_tiles(&p);
     if (isa->copy_pixels && g->window) choose_raster(&p, &raster);
+    if (isa->copy_pixels && !p.raster) choose_in_place(&p);
     choose_threads(&p);
     choose_chunks(&p);
     return run_plan(&p);

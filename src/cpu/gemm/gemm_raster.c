@@ -5,9 +5,7 @@
 #include "core/parallel.h"
 
 enum {
-    LINE = 64,         /* bytes of a cache line, and of a tile's row */
-    ALIAS_BYTES = 2048 /* rows that far apart meet in every 32nd of the 64 sets of L1, or fewer: 1 KB of each of 32 rows
-                        * then needs more than its 12 ways */
+    LINE = 64 /* bytes of a cache line, and of a tile's row */
 };
 
 static int64_t divide_up(int64_t a, int64_t b) {
@@ -54,7 +52,7 @@ bool amp_gemm_raster_suits(amp_gemm_raster *r, const amp_gemm *g, int max_rows) 
     r->panel_rows = (int)divide_up(r->image_rows, r->image_panels);
     r->image_panels = divide_up(r->image_rows, r->panel_rows);
     r->pixel_bytes = w->channels * (int64_t)sizeof(uint16_t);
-    if (r->pixel_bytes % ALIAS_BYTES == 0) r->pixel_bytes += LINE;
+    if (r->pixel_bytes % AMP_GEMM_ALIAS_BYTES == 0) r->pixel_bytes += LINE;
     return true;
 }
 

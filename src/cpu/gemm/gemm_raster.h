@@ -28,7 +28,11 @@ typedef struct amp_gemm_raster {
     int panel_rows;
 } amp_gemm_raster;
 
-/* Whether blocks of K can be loaded from such a copy; then sets all but plane_bytes. */
+enum { AMP_GEMM_ALIAS_BYTES = 2048 }; /* see amp_gemm_raster_suits */
+
+/* Whether blocks of K can be loaded from such a copy; then sets all but plane_bytes. Pixels that are a multiple of
+ * AMP_GEMM_ALIAS_BYTES apart would meet in every 32nd of the 64 sets of L1, or fewer, where 1 KB of each of 32 rows
+ * needs more than its 12 ways: they are put a line further apart. */
 bool amp_gemm_raster_suits(amp_gemm_raster *r, const amp_gemm *g, int max_rows);
 
 /* Lines that `panels` of them in a row touch at most, phases counted once. */
