@@ -218,6 +218,14 @@ typedef struct range {
     int64_t begin, end;
 } range;
 
+/* A tile that has been stored and is to be finished after the next one. */
+typedef struct waiting {
+    const float *tile; /* NULL: none */
+    int64_t panel;
+    amp_gemm_place place;
+    int turn; /* of two places for tiles */
+} waiting;
+
 /* A chunk of row panels on its way through one thread: of matrix `item`, panels `rows`, B panels `columns`. */
 typedef struct part {
     const plan *p;
@@ -225,7 +233,8 @@ typedef struct part {
     range rows, columns;
     char *a;       /* packed row panels, the first is rows.begin */
     float *c;      /* tiles of the chunk, if there are several passes */
-    float *c_tile; /* room for one tile */
+    float *c_tile; /* room for one tile, or two */
+    waiting *late; /* NULL, or of a kernel that finishes late */
     amp_gemm_finish finish;
 } part;
 
@@ -331,6 +340,26 @@ static __attribute__((noinline)) void finish_raster(const part *t, int64_t panel
     }
 }
 
+static void finish_panel(const part *t, int64_t panel, const amp_gemm_place *place, const float *tile) {
+    if (t->p->raster)
+        finish_raster(t, panel, place, tile);
+    else
+        finish_tile(t, place, tile + repeated_rows(t->p, panel) * place->pitch);
+}
+
+static __attribute__((noinline)) void finish_waiting(const part *t) {
+    waiting *w = t->late;
+    if (w->tile) finish_panel(t, w->panel, &w->place, w->tile);
+    w->tile = NULL;
+}
+
+/* The next tile goes to the other place. */
+static __attribute__((noinline)) void finish_later(const part *t, int64_t panel, const amp_gemm_place *place,
+                                                   const float *tile) {
+    finish_waiting(t);
+    *t->late = (waiting){tile, panel, *place, !t->late->turn};
+}
+
 /* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished
  * then. */
 static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
@@ -355,7 +384,8 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
         .stream_b = p->stream_b,
         .pairs = ((last ? p->g->k : blocks.end * AMP_GEMM_BLOCK) - blocks.begin * AMP_GEMM_BLOCK + 1) / 2,
         .columns = (int)(left < wide ? left : wide),
-        .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK : t->c_tile,
+        .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK
+                                : t->c_tile + (t->late ? t->late->turn * AMP_GEMM_MAX_TILE : 0),
         .accumulate = blocks.begin > 0,
         .finish = last && p->stores ? &t->finish : NULL,
         .row = panel * p->panel_rows,
@@ -365,10 +395,10 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
     p->isa->tile(&tile);
     if (!last || p->stores) return;
     const amp_gemm_place place = {tile.row, column, tile.rows, tile.columns, (int)wide};
-    if (p->raster)
-        finish_raster(t, panel, &place, tile.c);
+    if (t->late)
+        finish_later(t, panel, &place, tile.c);
     else
-        finish_tile(t, &place, tile.c + repeated_rows(p, panel) * wide);
+        finish_tile(t, &place, tile.c);
 }
 
 /* All row panels of the chunk against the same columns, whole ones in one call. */
@@ -393,6 +423,7 @@ static void run_pass(const part *t, range columns, range blocks) {
             run_tile(t, panel, 1, (range){n, end < columns.end ? end : columns.end}, blocks, index);
         }
     }
+    if (t->late) finish_waiting(t);
 }
 
 /* Of what the chunk stored in these columns: not among the tiles, for small products feel each line of code there. */
@@ -442,6 +473,7 @@ amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item) {
 /* One matrix of the batch, as thread `thread` of the grid. Every thread of the team comes here for the same items and
  * meets the same barriers. */
 static void run_item(const plan *p, int64_t item, int thread, char *a, float *c, float *c_tile) {
+    waiting late;
     const int group = thread / p->grid_n, member = thread % p->grid_n;
     const bool share = p->grid_n > 1 && !p->small;
     const amp_range rows = amp_parallel_part(p->row_panels, 1, group, p->grid_m);
@@ -449,6 +481,10 @@ static void run_item(const plan *p, int64_t item, int thread, char *a, float *c,
     const int64_t chunks = divide_up(divide_up(p->row_panels, p->grid_m), p->chunk);
     part t = {.p = p, .item = item, .columns = {columns.begin, columns.end}, .a = a, .c = c, .c_tile = c_tile};
     t.finish = amp_gemm_finish_of(p->g, item);
+    if (p->isa->finishes_late) {
+        late = (waiting){0};
+        t.late = &late;
+    }
     for (int64_t i = 0; i < chunks; i++) {
         const int64_t begin = rows.begin + i * p->chunk, end = begin + p->chunk;
         t.rows = (range){begin < rows.end ? begin : rows.end, end < rows.end ? end : rows.end};
@@ -465,7 +501,7 @@ static void run_item(const plan *p, int64_t item, int thread, char *a, float *c,
 
 AMP_HOT static void run_thread(const plan *p, int thread) {
     _Alignas(64) char small_a[SMALL_A_BYTES];
-    _Alignas(64) float c_tile[AMP_GEMM_MAX_TILE];
+    _Alignas(64) float c_tile[2 * AMP_GEMM_MAX_TILE];
     const int owner = p->by_batch ? thread : thread / p->grid_n;
     char *a = p->small ? small_a : p->a_scratch + (size_t)owner * p->a_group_bytes;
     float *c = p->c_scratch + (size_t)thread * p->c_thread_values;

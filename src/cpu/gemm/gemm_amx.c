@@ -174,6 +174,8 @@ static void tile(const amp_gemm_tile *t) {
 
 static const amp_gemm_isa isa = {
     .a_f32 = false,
+    /* Vector loads wait for what tiles have just stored: the products of another tile, 16 cycles each, come between. */
+    .finishes_late = true,
     .max_rows = 32,
     .max_panels = {1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2},
     /* At this rate the LLC decides (28 GB/s for a core). A chunk of R rows meets a group of N columns while both are in

@@ -110,6 +110,7 @@ typedef struct amp_gemm_direct {
 typedef struct amp_gemm_isa {
     bool a_f32;             /* packed A is f32 */
     bool b_f32;             /* packed B is f32: a product of f32, A is not rounded */
+    bool finishes_late;     /* a tile is finished when the next has been stored: see gemm_amx.c */
     bool stores;            /* tiles can be finished from the registers, in the product's type or f32 */
     int max_rows;           /* of a tile with one panel of B */
     uint8_t max_panels[17]; /* [rows]: panels that a tile of so few rows can take; 1 beyond */
