@@ -50,6 +50,7 @@ typedef struct plan {
     int64_t a_row_bytes;     /* … and rows */
     bool in_place;           /* … for tiles take A as it lies */
     bool stream_b;           /* a row panel's slice, and those of B that it meets, are more than L1 holds */
+    bool far_b;              /* a single row panel meets more of B than L2 keeps */
     bool by_batch;           /* threads take whole matrices: the grid is 1×1 */
     bool small;              /* packed A of a chunk is on the stack */
     bool stores;             /* tiles are finished from the registers */
@@ -190,6 +191,12 @@ static int64_t slice_bytes(const plan *p) {
     return (p->panel_rows + panels * AMP_GEMM_BLOCK) * p->pass_blocks * AMP_GEMM_BLOCK * (int64_t)sizeof(uint16_t);
 }
 
+static __attribute__((noinline)) void choose_loads(plan *p) {
+    const int64_t b_bytes = p->b_panels * p->k_blocks * AMP_GEMM_BLOCK_VALUES * (int64_t)sizeof(uint16_t);
+    p->stream_b = slice_bytes(p) > p->isa->near_bytes;
+    p->far_b = p->row_panels == 1 && b_bytes > FAR_B_BYTES;
+}
+
 /* Nine panels are five and four, not eight and one that all of A is brought in for. */
 static __attribute__((noinline)) void even_groups(plan *p) {
     const int64_t panels = divide_up(p->b_panels, p->grid_n), groups = divide_up(panels, p->group);
@@ -207,7 +214,7 @@ AMP_HOT static void choose_chunks(plan *p) {
     p->a_group_bytes = (size_t)p->chunk * p->a_panel_bytes;
     if (p->raster) use_raster(p);
     if (p->isa->group_panels > 1) even_groups(p);
-    if (p->isa->near_bytes > 0) p->stream_b = slice_bytes(p) > p->isa->near_bytes;
+    if (p->isa->near_bytes > 0) choose_loads(p);
     if (p->small) p->a_group_bytes = 0;
     p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
 }
@@ -382,6 +389,7 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
              (columns.begin * p->k_blocks + blocks.begin) * b_block,
         .b_panel_bytes = p->k_blocks * b_block,
         .stream_b = p->stream_b,
+        .far_b = p->far_b,
         .pairs = ((last ? p->g->k : blocks.end * AMP_GEMM_BLOCK) - blocks.begin * AMP_GEMM_BLOCK + 1) / 2,
         .columns = (int)(left < wide ? left : wide),
         .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK

@@ -36,18 +36,26 @@ static void end(void) {
     _tile_release();
 }
 
-/* A tile of B, its rows 128 bytes apart; past L1 where `stream`, a constant of the function around it. */
+/* How B is loaded: into L1; past it; or after it has been fetched. */
+typedef enum way { NEAR, STREAMED, FETCHED } way;
+
+/* 1 KB of a panel of B, what a tile or two halves of two take, as far ahead as the vector kernels fetch. */
+static inline __attribute__((always_inline)) void fetch_ahead(const void *b, const int panels) {
+#pragma GCC unroll 16
+    for (int line = 0; line < 1024; line += 64) __builtin_prefetch((const char *)b + line + AMP_GEMM_AHEAD / panels);
+}
+
+/* A tile of B, its rows 128 bytes apart; `how` is a constant of the function around it. */
 #define LOAD_B(tile, from)                                                                                             \
     do {                                                                                                               \
-        if (stream)                                                                                                    \
+        if (how == STREAMED)                                                                                           \
             _tile_stream_loadd(tile, from, 128);                                                                       \
         else                                                                                                           \
             _tile_loadd(tile, from, 128);                                                                              \
     } while (0)
 
 /* Accumulators 0 1 over 2 3, A in 4 and 5, B in 6 and 7. A lies packed, or somewhere at the distances of a_offsets. */
-static inline __attribute__((always_inline)) void tile_2x2(const amp_gemm_tile *t, const bool packed,
-                                                           const bool stream) {
+static inline __attribute__((always_inline)) void tile_2x2(const amp_gemm_tile *t, const bool packed, const way how) {
     enum { PITCH = AMP_GEMM_BLOCK * sizeof(float) };
     const int upper = upper_rows(t->panel_rows);
     float *const lower_c = t->c + upper * AMP_GEMM_BLOCK;
@@ -83,7 +91,7 @@ static inline __attribute__((always_inline)) void tile_2x2(const amp_gemm_tile *
 }
 
 /* Accumulators 0 … 3 side by side, A in 4, B in 5 … 7. */
-static inline __attribute__((always_inline)) void tile_1x4(const amp_gemm_tile *t, const bool stream) {
+static inline __attribute__((always_inline)) void tile_1x4(const amp_gemm_tile *t, const way how) {
     enum { PITCH = 2 * AMP_GEMM_BLOCK * sizeof(float) };
     if (t->accumulate) {
         _tile_loadd(0, t->c, PITCH);
@@ -100,12 +108,16 @@ static inline __attribute__((always_inline)) void tile_1x4(const amp_gemm_tile *
     for (int64_t block = 0; block < (t->pairs + 15) / 16; block++) {
         _tile_loadd(4, a, 64);
         LOAD_B(5, b);
+        if (how == FETCHED) fetch_ahead(b, 2);
         _tile_dpbf16ps(0, 4, 5);
         LOAD_B(6, b + 32);
+        if (how == FETCHED) fetch_ahead(b + 512, 2);
         _tile_dpbf16ps(1, 4, 6);
         LOAD_B(7, more_b);
+        if (how == FETCHED) fetch_ahead(more_b, 2);
         _tile_dpbf16ps(2, 4, 7);
         LOAD_B(5, more_b + 32);
+        if (how == FETCHED) fetch_ahead(more_b + 512, 2);
         _tile_dpbf16ps(3, 4, 5);
         a += t->panel_rows * AMP_GEMM_BLOCK;
         b += AMP_GEMM_BLOCK_VALUES;
@@ -118,7 +130,7 @@ static inline __attribute__((always_inline)) void tile_1x4(const amp_gemm_tile *
 }
 
 /* The last panel of an odd number: accumulators 0 and 1. */
-static inline __attribute__((always_inline)) void tile_1x2(const amp_gemm_tile *t, const bool stream) {
+static inline __attribute__((always_inline)) void tile_1x2(const amp_gemm_tile *t, const way how) {
     enum { PITCH = AMP_GEMM_BLOCK * sizeof(float) };
     if (t->accumulate) {
         _tile_loadd(0, t->c, PITCH);
@@ -131,8 +143,10 @@ static inline __attribute__((always_inline)) void tile_1x2(const amp_gemm_tile *
     for (int64_t block = 0; block < (t->pairs + 15) / 16; block++) {
         _tile_loadd(4, a, 64);
         LOAD_B(5, b);
+        if (how == FETCHED) fetch_ahead(b, 1);
         _tile_dpbf16ps(0, 4, 5);
         LOAD_B(6, b + 32);
+        if (how == FETCHED) fetch_ahead(b + 512, 1);
         _tile_dpbf16ps(1, 4, 6);
         a += t->panel_rows * AMP_GEMM_BLOCK;
         b += AMP_GEMM_BLOCK_VALUES;
@@ -153,23 +167,33 @@ static void copy_pixels(char *to, int64_t to_step, const char *from, int64_t fro
             _mm512_store_si512(to + c * 2, simd_load_a_block(from, c, dtype, 0xffffffffu));
 }
 
-static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t, const bool stream) {
+static inline __attribute__((always_inline)) void tall_tile(const amp_gemm_tile *t, const way how) {
     if (t->a_offsets)
-        tile_2x2(t, false, stream);
-    else if (t->panel_rows > 16)
-        tile_2x2(t, true, stream);
-    else if (t->panels == 2)
-        tile_1x4(t, stream);
+        tile_2x2(t, false, how);
     else
-        tile_1x2(t, stream);
+        tile_2x2(t, true, how);
+}
+
+static inline __attribute__((always_inline)) void low_tile(const amp_gemm_tile *t, const way how) {
+    if (t->panels == 2)
+        tile_1x4(t, how);
+    else
+        tile_1x2(t, how);
 }
 
 static void tile(const amp_gemm_tile *t) {
+    const bool tall = t->panel_rows > 16;
     amp_tiles_see_stores(t->a);
-    if (t->stream_b)
-        tile_of(t, true);
+    if (tall && t->stream_b)
+        tall_tile(t, STREAMED);
+    else if (tall)
+        tall_tile(t, NEAR);
+    else if (t->far_b)
+        low_tile(t, FETCHED);
+    else if (t->stream_b)
+        low_tile(t, STREAMED);
     else
-        tile_of(t, false);
+        low_tile(t, NEAR);
 }
 
 static const amp_gemm_isa isa = {

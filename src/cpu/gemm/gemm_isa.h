@@ -64,6 +64,7 @@ typedef struct amp_gemm_tile {
     const void *b;
     int64_t b_panel_bytes; /* from one panel of B to the next */
     bool stream_b;         /* B is not to be kept in L1: it is not there when it is met again */
+    bool far_b;            /* B is met once, and comes from beyond L2 */
     int64_t pairs;         /* pairs of k: sixteen in each block but the last */
     float *c;              /* dense, 64-byte aligned */
     bool accumulate;
