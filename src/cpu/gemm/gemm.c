@@ -107,6 +107,12 @@ static void choose_grid(plan *p) {
     }
 }
 
+static __attribute__((noinline)) void spread_panels(plan *p) {
+    const int64_t blocks = p->k_blocks < p->isa->pass_blocks ? p->k_blocks : p->isa->pass_blocks;
+    if (p->row_panels == 1 || (int64_t)p->a_panel_bytes % p->isa->alias_bytes != 0) return;
+    p->a_panel_bytes += (size_t)(blocks * p->panel_rows * AMP_GEMM_BLOCK) * sizeof(uint16_t);
+}
+
 static void choose_tiles(plan *p) {
     const amp_gemm *g = p->g;
     p->stores = p->isa->stores && !amp_gemm_is_fused(g) && !g->window && (g->c_dtype == AMP_F32 || !p->isa->b_f32);
@@ -121,6 +127,7 @@ static void choose_tiles(plan *p) {
     if (p->tile_panels > FAR_PANELS && b_bytes > FAR_B_BYTES) p->tile_panels = FAR_PANELS;
     p->a_panel_bytes = (size_t)(p->panel_rows * p->k_blocks * AMP_GEMM_BLOCK) * (p->isa->a_f32 ? 4 : 2);
     p->small = (size_t)p->row_panels * p->a_panel_bytes <= SMALL_A_BYTES;
+    if (p->isa->alias_bytes > 0) spread_panels(p);
 }
 
 /* A raster instead of packed rows, where copying pixels, and rows that nobody reads, cost less than packing each pixel

@@ -117,6 +117,7 @@ typedef struct amp_gemm_isa {
     uint8_t max_panels[17]; /* [rows]: panels that a tile of so few rows can take; 1 beyond */
     int chunk_rows;         /* so many rows of A at least meet each stream of B */
     int64_t group_panels;   /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
+    int64_t alias_bytes;    /* 0, or row panels a multiple of this apart meet in few sets of L2 */
     int64_t near_bytes;     /* 0, or L1, where loads can pass it by */
     int64_t pass_blocks;    /* K blocks per pass over several row panels: what keeps A and B of a tile in cache */
     void (*pack_a)(const amp_gemm_pack_a *p, void *dst);
