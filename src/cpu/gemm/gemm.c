@@ -19,7 +19,7 @@ enum {
     LONG_BLOCKS = 8,        /* … and is of so many blocks: 256 of K */
     FAR_B_BYTES = 1 << 20, /* of a B that leaves L2 no more than so many panels are read at a time: of more streams … */
     FAR_PANELS = 4,        /* … each is slower */
-    BARRIER_COST = 5000,   /* in multiply-add vectors, as the next two */
+    BARRIER_COST = 5000,   /* in multiply-add vectors of FMA, as the next two */
     STREAM_COST = 6,       /* bringing a row of a B panel into L1 costs as much as so many rows' products */
     PACK_COST_SHIFT = 3,   /* packing an element of A costs 1/8 of a product vector */
     GROUP_B_BYTES = 384 * 1024, /* beside a raster, of the slices of B that one of A meets in a row */
@@ -84,12 +84,13 @@ static int64_t grid_cost(const plan *p, int grid_m, int grid_n) {
     const int64_t columns = divide_up(divide_up(p->b_panels, p->tile_panels), grid_n) * p->tile_panels;
     const int64_t k = p->k_blocks * AMP_GEMM_BLOCK;
     const bool share = grid_n > 1 && !p->small;
-    const int64_t pack = rows * k >> PACK_COST_SHIFT;
+    const int rate = p->isa->rate_shift;
+    const int64_t pack = (rows * k >> PACK_COST_SHIFT) << rate;
     const int64_t chunks = divide_up(divide_up(p->row_panels, grid_m), chunk_of(p, grid_m));
-    const int64_t products = columns * k * (rows + STREAM_COST);
+    const int64_t products = columns * k * (rows + ((int64_t)STREAM_COST << rate));
     if (!share) return products + pack;
     /* On a busy machine a barrier waits for whoever was descheduled: the gain must be worth that. */
-    return products + products / 32 + pack / grid_n + 2 * BARRIER_COST * chunks;
+    return products + products / 32 + pack / grid_n + (2 * BARRIER_COST * chunks << rate);
 }
 
 static void choose_grid(plan *p) {
@@ -176,10 +177,16 @@ static void choose_in_place(plan *p) {
     p->a_row_bytes = row;
 }
 
+static int64_t grain_of(const plan *p) {
+    const amp_gemm_isa *isa = p->isa;
+    if (isa->row_grain == 0) return AMP_GRAIN_MACS;
+    return p->g->m < isa->most_grain / isa->row_grain ? p->g->m * isa->row_grain : isa->most_grain;
+}
+
 static void choose_threads(plan *p) {
     const amp_gemm *g = p->g;
     const double work = (double)g->n * (double)g->k * (double)g->batch * (double)g->m;
-    p->threads = amp_parallel_threads(work < 1e18 ? (int64_t)work : (int64_t)1e18, AMP_GRAIN_MACS);
+    p->threads = amp_parallel_threads(work < 1e18 ? (int64_t)work : (int64_t)1e18, grain_of(p));
     p->by_batch = p->threads > 1 && g->batch > 1 && (g->batch % p->threads == 0 || g->batch >= 4 * p->threads);
     p->grid_m = p->grid_n = 1;
     if (p->threads > 1 && !p->by_batch) choose_grid(p);

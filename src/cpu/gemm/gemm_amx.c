@@ -200,6 +200,13 @@ static const amp_gemm_isa isa = {
     .a_f32 = false,
     /* Vector loads wait for what tiles have just stored: the products of another tile, 16 cycles each, come between. */
     .finishes_late = true,
+    /* 1024 flop a cycle, FMA 64: what is counted in products of FMA (STREAM_COST and others in gemm.c) is 16 times as
+     * many of these. */
+    .rate_shift = 4,
+    /* 10 µs of a core, as AMP_GRAIN_MACS: of few rows the weights are the limit, 28 GB/s of LLC are 140 K of them in
+     * that time; of many the products, at half of 3,540 GFLOP/s 8.8 M. By arithmetic, not measured. */
+    .row_grain = 128 * 1024,
+    .most_grain = 8 * 1024 * 1024,
     .max_rows = 32,
     .max_panels = {1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2},
     /* At this rate the LLC decides (28 GB/s for a core). A chunk of R rows meets a group of N columns while both are in

@@ -109,17 +109,19 @@ typedef struct amp_gemm_direct {
 } amp_gemm_direct;
 
 typedef struct amp_gemm_isa {
-    bool a_f32;             /* packed A is f32 */
-    bool b_f32;             /* packed B is f32: a product of f32, A is not rounded */
-    bool finishes_late;     /* a tile is finished when the next has been stored: see gemm_amx.c */
-    bool stores;            /* tiles can be finished from the registers, in the product's type or f32 */
-    int max_rows;           /* of a tile with one panel of B */
-    uint8_t max_panels[17]; /* [rows]: panels that a tile of so few rows can take; 1 beyond */
-    int chunk_rows;         /* so many rows of A at least meet each stream of B */
-    int64_t group_panels;   /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
-    int64_t alias_bytes;    /* 0, or row panels a multiple of this apart meet in few sets of L2 */
-    int64_t near_bytes;     /* 0, or L1, where loads can pass it by */
-    int64_t pass_blocks;    /* K blocks per pass over several row panels: what keeps A and B of a tile in cache */
+    bool a_f32;                    /* packed A is f32 */
+    bool b_f32;                    /* packed B is f32: a product of f32, A is not rounded */
+    bool finishes_late;            /* a tile is finished when the next has been stored: see gemm_amx.c */
+    bool stores;                   /* tiles can be finished from the registers, in the product's type or f32 */
+    int max_rows;                  /* of a tile with one panel of B */
+    uint8_t max_panels[17];        /* [rows]: panels that a tile of so few rows can take; 1 beyond */
+    int rate_shift;                /* products are 2^rate_shift times as fast as by FMA */
+    int64_t row_grain, most_grain; /* 0, or least multiply-adds of a thread: for each row of A, and for many rows */
+    int chunk_rows;                /* so many rows of A at least meet each stream of B */
+    int64_t group_panels; /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
+    int64_t alias_bytes;  /* 0, or row panels a multiple of this apart meet in few sets of L2 */
+    int64_t near_bytes;   /* 0, or L1, where loads can pass it by */
+    int64_t pass_blocks;  /* K blocks per pass over several row panels: what keeps A and B of a tile in cache */
     void (*pack_a)(const amp_gemm_pack_a *p, void *dst);
     amp_gemm_copy_function *copy_pixels; /* NULL, or tiles take rows that are not packed (gemm_raster.h) */
     void (*tile)(const amp_gemm_tile *t);
