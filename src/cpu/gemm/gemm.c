@@ -22,7 +22,7 @@ enum {
     BARRIER_COST = 5000,   /* in multiply-add vectors of FMA, as the next two */
     STREAM_COST = 6,       /* bringing a row of a B panel into L1 costs as much as so many rows' products */
     PACK_COST_SHIFT = 3,   /* packing an element of A costs 1/8 of a product vector */
-    GROUP_B_BYTES = 384 * 1024, /* beside a raster, of the slices of B that one of A meets in a row */
+    GROUP_B_BYTES = 384 * 1024, /* of B in L2: beside a raster, of the slices that one of A meets in a row */
     RASTER_BYTES = 1 << 20,     /* of a raster at most: half of L2, beside B and C */
     LINE_CYCLES = 4,            /* AMX, estimated, not measured: packing 64 bytes takes so long … */
     BLOCK_CYCLES = 64,          /* … and 32 rows' products with a block of B so long: four tdpbf16ps of 16 */
@@ -71,9 +71,14 @@ static int64_t divide_up(int64_t a, int64_t b) {
 AMP_HOT static int64_t chunk_of(const plan *p, int grid_m) {
     const int64_t panels = divide_up(p->row_panels, grid_m);
     if (panels <= 1) return panels;
-    const int64_t least = divide_up(p->isa->chunk_rows, p->panel_rows);
-    int64_t chunk = p->a_panel_bytes ? (int64_t)(CHUNK_A_BYTES / p->a_panel_bytes) : panels;
-    if (chunk < least || (p->raster && p->k_blocks > p->most_blocks)) chunk = least;
+    const amp_gemm_isa *isa = p->isa;
+    const bool near = isa->near_rows > 0 && !p->raster;
+    const int64_t most = divide_up(isa->chunk_rows, p->panel_rows);
+    const int64_t least = near ? divide_up(isa->near_rows, p->panel_rows) : most;
+    const bool streams = p->b_panels * p->k_blocks > GROUP_B_BYTES / (AMP_GEMM_BLOCK_VALUES * 2); /* B leaves L2 */
+    const size_t bytes = near && streams ? (size_t)isa->near_chunk_bytes : CHUNK_A_BYTES;
+    int64_t chunk = p->a_panel_bytes ? (int64_t)(bytes / p->a_panel_bytes) : panels;
+    if (chunk < least || (p->raster && p->k_blocks > p->most_blocks)) chunk = most;
     if (chunk > panels) chunk = panels;
     return divide_up(panels, divide_up(panels, chunk));
 }
@@ -211,8 +216,13 @@ static __attribute__((noinline)) void choose_loads(plan *p) {
     p->far_b = p->row_panels == 1 && b_bytes > FAR_B_BYTES;
 }
 
-/* Nine panels are five and four, not eight and one that all of A is brought in for. */
+/* Where A stays in L2, no more of B than leaves it there. Nine panels are five and four, not eight and one that all of
+ * A is brought in for. */
 static __attribute__((noinline)) void even_groups(plan *p) {
+    const int64_t a_bytes = p->chunk * (int64_t)p->a_panel_bytes, sums = p->chunk * p->panel_rows * AMP_GEMM_BLOCK * 4;
+    const int64_t of_panel = p->k_blocks * AMP_GEMM_BLOCK_VALUES * 2 + (p->pass_blocks < p->k_blocks ? sums : 0);
+    const int64_t fit = (p->isa->near_l2_bytes - a_bytes) / (of_panel > 0 ? of_panel : 1);
+    if (!p->raster && a_bytes <= p->isa->near_chunk_bytes && p->group > fit) p->group = fit < 1 ? 1 : fit;
     const int64_t panels = divide_up(p->b_panels, p->grid_n), groups = divide_up(panels, p->group);
     p->group = divide_up(divide_up(panels, groups), p->tile_panels) * p->tile_panels;
 }

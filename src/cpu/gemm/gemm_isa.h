@@ -117,7 +117,10 @@ typedef struct amp_gemm_isa {
     uint8_t max_panels[17];        /* [rows]: panels that a tile of so few rows can take; 1 beyond */
     int rate_shift;                /* products are 2^rate_shift times as fast as by FMA */
     int64_t row_grain, most_grain; /* 0, or least multiply-adds of a thread: for each row of A, and for many rows */
-    int chunk_rows;                /* so many rows of A at least meet each stream of B */
+    int chunk_rows;                /* so many rows of A at least meet each stream of B … */
+    int near_rows;                 /* 0, or so many do if they stay in L2 meanwhile: … */
+    int64_t near_chunk_bytes;      /* … they are no more than this, and … */
+    int64_t near_l2_bytes;         /* … with what a group has of B, and its sums, than this */
     int64_t group_panels; /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
     int64_t alias_bytes;  /* 0, or row panels a multiple of this apart meet in few sets of L2 */
     int64_t near_bytes;   /* 0, or L1, where loads can pass it by */
