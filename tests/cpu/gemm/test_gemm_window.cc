@@ -97,9 +97,10 @@ void fill(T *data, const Image &image, Random *r) {
     }
 }
 
-void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool at_end, Random *r) {
+void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool at_end, Random *r,
+             int64_t columns = 0) {
     const amp_gemm_window &w = image.window;
-    const int64_t m = image.images * w.out[0] * w.out[1] * w.out[2], n = r->from(1, 40);
+    const int64_t m = image.images * w.out[0] * w.out[1] * w.out[2], n = columns ? columns : r->from(1, 40);
     const int64_t k = amp_gemm_window_k(&w);
     const size_t size = amp_dtype_size(dtype);
     EnclosedBuffer memory(size_t(image.elements) * size, at_end);
@@ -196,6 +197,28 @@ TEST_P(GemmWindow, OfWholeBlocksOfChannelsPaddedStridedAndDilated) {
         compare(kernel, image, kernel->in == AMP_F32 || seed % 3 ? AMP_F32 : AMP_BF16, seed % 2, &r);
         if (HasFatalFailure()) return;
     }
+}
+
+/* Enough products for a team on every kernel: its threads share the rows, or the columns and what is packed. */
+TEST_P(GemmWindow, TeamsGiveTheBitsOfOneThread) {
+    const amp_kernel *kernel = amp_kernel_find(GetParam().c_str());
+    char reason[AMP_KERNEL_REASON_SIZE];
+    if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << reason;
+    if (kernel->isa == AMP_ISA_REF) GTEST_SKIP() << "it would take seconds";
+    Image image = {};
+    image.images = 2;
+    image.window = {{1, 14, 14}, {1, 14, 14}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1},       {1, 1, 1},
+                    64,          3,           0,         12544,     {12544, 896, 64}};
+    image.elements = 2 * 12544;
+    const int before = amp_get_num_threads();
+    for (int threads : {2, 3}) {
+        amp_set_num_threads(threads);
+        for (int64_t columns : {40, 160}) { /* the second: a grid of columns */
+            Random r{std::mt19937(uint32_t(columns))};
+            compare(kernel, image, kernel->in, false, &r, columns);
+        }
+    }
+    amp_set_num_threads(before);
 }
 
 std::vector<std::string> kernels() {
