@@ -26,8 +26,9 @@ enum {
     RASTER_BYTES = 1 << 20,     /* of a raster at most: half of L2, beside B and C */
     LINE_CYCLES = 4,            /* AMX, estimated, not measured: packing 64 bytes takes so long … */
     BLOCK_CYCLES = 64,          /* … and 32 rows' products with a block of B so long: four tdpbf16ps of 16 */
-    IN_PLACE_PANELS = 32, /* of B at most, where A is not packed: 128 cycles a block then are 6 % of its products, … */
-    TILES_MIN_ROWS = 5,   /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
+    IN_PLACE_PANELS =
+        32, /* of B at most, where A is not packed: packing a block, 128 cycles, is then 6 % of its products */
+    TILES_MIN_ROWS = 5,             /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
     TILES_MIN_PRODUCTS = 32 * 1024, /* … and configuring tiles takes longer than the products */
 };
 
@@ -48,7 +49,8 @@ typedef struct plan {
     amp_gemm_raster *raster; /* NULL, or what A is copied to instead of packed row panels */
     int64_t *a_offsets;      /* of its blocks … */
     int64_t a_row_bytes;     /* … and rows */
-    bool in_place;           /* … for tiles take A as it lies */
+    bool in_place;           /* tiles take A as it lies */
+    bool lies;               /* in_place, or there is a raster: nothing is packed */
     bool stream_b;           /* a row panel's slice, and those of B that it meets, are more than L1 holds */
     bool far_b;              /* a single row panel meets more of B than L2 keeps */
     bool by_batch;           /* threads take whole matrices: the grid is 1×1 */
@@ -113,7 +115,7 @@ static void choose_grid(plan *p) {
     }
 }
 
-static __attribute__((noinline)) void spread_panels(plan *p) {
+static void spread_panels(plan *p) {
     const int64_t blocks = p->k_blocks < p->isa->pass_blocks ? p->k_blocks : p->isa->pass_blocks;
     if (p->row_panels == 1 || (int64_t)p->a_panel_bytes % p->isa->alias_bytes != 0) return;
     p->a_panel_bytes += (size_t)(blocks * p->panel_rows * AMP_GEMM_BLOCK) * sizeof(uint16_t);
@@ -133,7 +135,6 @@ static void choose_tiles(plan *p) {
     if (p->tile_panels > FAR_PANELS && b_bytes > FAR_B_BYTES) p->tile_panels = FAR_PANELS;
     p->a_panel_bytes = (size_t)(p->panel_rows * p->k_blocks * AMP_GEMM_BLOCK) * (p->isa->a_f32 ? 4 : 2);
     p->small = (size_t)p->row_panels * p->a_panel_bytes <= SMALL_A_BYTES;
-    if (p->isa->alias_bytes > 0) spread_panels(p);
 }
 
 /* A raster instead of packed rows, where copying pixels, and rows that nobody reads, cost less than packing each pixel
@@ -143,6 +144,7 @@ static void choose_raster(plan *p, amp_gemm_raster *r) {
     plan q = *p;
     const int64_t phases = r->phases[0] * r->phases[1];
     q.raster = r;
+    q.lies = true;
     q.panel_rows = r->panel_rows;
     q.row_panels = r->images * r->image_panels;
     q.tile_panels = 1;
@@ -178,8 +180,16 @@ static void choose_in_place(plan *p) {
         p->b_panels > IN_PLACE_PANELS || !has_even_rows(g))
         return;
     if (row <= 0 || (row | item | (int64_t)(uintptr_t)g->a) % 64 != 0 || row % AMP_GEMM_ALIAS_BYTES == 0) return;
-    p->in_place = p->small = true; /* nothing to share */
+    p->in_place = p->lies = true;
+    p->small = true; /* nothing to share */
     p->a_row_bytes = row;
+}
+
+/* Where tiles get A from. */
+static __attribute__((noinline)) void choose_place(plan *p, amp_gemm_raster *r) {
+    spread_panels(p);
+    if (p->g->window) choose_raster(p, r);
+    if (!p->lies) choose_in_place(p);
 }
 
 static int64_t grain_of(const plan *p) {
@@ -198,7 +208,7 @@ static void choose_threads(plan *p) {
 }
 
 /* The raster of a chunk; and of B so much at a time that all is in L2. */
-static __attribute__((noinline)) void use_raster(plan *p) {
+static void use_raster(plan *p) {
     const int64_t fit = GROUP_B_BYTES / (p->pass_blocks * AMP_GEMM_BLOCK_VALUES * (int64_t)sizeof(uint16_t));
     p->a_group_bytes = amp_gemm_raster_size(p->raster, p->chunk);
     if (p->group > fit) p->group = fit < 1 ? 1 : fit;
@@ -210,7 +220,7 @@ static int64_t slice_bytes(const plan *p) {
     return (p->panel_rows + panels * AMP_GEMM_BLOCK) * p->pass_blocks * AMP_GEMM_BLOCK * (int64_t)sizeof(uint16_t);
 }
 
-static __attribute__((noinline)) void choose_loads(plan *p) {
+static void choose_loads(plan *p) {
     const int64_t b_bytes = p->b_panels * p->k_blocks * AMP_GEMM_BLOCK_VALUES * (int64_t)sizeof(uint16_t);
     p->stream_b = slice_bytes(p) > p->isa->near_bytes;
     p->far_b = p->row_panels == 1 && b_bytes > FAR_B_BYTES;
@@ -218,13 +228,19 @@ static __attribute__((noinline)) void choose_loads(plan *p) {
 
 /* Where A stays in L2, no more of B than leaves it there. Nine panels are five and four, not eight and one that all of
  * A is brought in for. */
-static __attribute__((noinline)) void even_groups(plan *p) {
+static void even_groups(plan *p) {
     const int64_t a_bytes = p->chunk * (int64_t)p->a_panel_bytes, sums = p->chunk * p->panel_rows * AMP_GEMM_BLOCK * 4;
     const int64_t of_panel = p->k_blocks * AMP_GEMM_BLOCK_VALUES * 2 + (p->pass_blocks < p->k_blocks ? sums : 0);
     const int64_t fit = (p->isa->near_l2_bytes - a_bytes) / (of_panel > 0 ? of_panel : 1);
     if (!p->raster && a_bytes <= p->isa->near_chunk_bytes && p->group > fit) p->group = fit < 1 ? 1 : fit;
     const int64_t panels = divide_up(p->b_panels, p->grid_n), groups = divide_up(panels, p->group);
     p->group = divide_up(divide_up(panels, groups), p->tile_panels) * p->tile_panels;
+}
+
+static __attribute__((noinline)) void choose_groups(plan *p) {
+    if (p->raster) use_raster(p);
+    even_groups(p);
+    choose_loads(p);
 }
 
 /* C is in scratch where K takes several passes. A single row panel streams B once anyway: one pass. */
@@ -236,9 +252,7 @@ AMP_HOT static void choose_chunks(plan *p) {
     p->pass_blocks = divide_up(p->k_blocks, passes);
     p->group = divide_up(long_k ? LONG_GROUP : p->isa->group_panels, p->tile_panels) * p->tile_panels;
     p->a_group_bytes = (size_t)p->chunk * p->a_panel_bytes;
-    if (p->raster) use_raster(p);
-    if (p->isa->group_panels > 1) even_groups(p);
-    if (p->isa->near_bytes > 0) choose_loads(p);
+    if (__builtin_expect(p->isa->copy_pixels != NULL, 0)) choose_groups(p);
     if (p->small) p->a_group_bytes = 0;
     p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
 }
@@ -307,18 +321,13 @@ static void pack_chunk(const part *t, range blocks) {
     }
 }
 
-/* What thread `member` of those that share the chunk has to do for it. */
-static void prepare_chunk(const part *t, int member, int members) {
+/* What is not packed is copied as a raster, or taken as it lies. */
+static __attribute__((noinline)) void prepare_lying(const part *t, int member, int members) {
     const plan *p = t->p;
     const amp_gemm *g = p->g;
     if (p->in_place) return;
-    if (p->raster) {
-        amp_gemm_raster_copy(p->raster, p->isa->copy_pixels, at(g->a, g->a_dtype, t->item * g->a_batch_stride),
-                             t->rows.begin, t->rows.end, member, members, t->a);
-        return;
-    }
-    const amp_range mine = amp_parallel_part(p->k_blocks, 1, member, members);
-    pack_chunk(t, (range){mine.begin, mine.end});
+    amp_gemm_raster_copy(p->raster, p->isa->copy_pixels, at(g->a, g->a_dtype, t->item * g->a_batch_stride),
+                         t->rows.begin, t->rows.end, member, members, t->a);
 }
 
 /* Where output lines do not follow each other, the rows of each go to their own place. */
@@ -391,6 +400,18 @@ static __attribute__((noinline)) void finish_later(const part *t, int64_t panel,
     *t->late = (waiting){tile, panel, *place, !t->late->turn};
 }
 
+/* How a kernel that finishes late gets its operands, and where its sums go. */
+static __attribute__((noinline)) void set_loads(const part *t, int64_t panel, int64_t block, amp_gemm_tile *tile) {
+    const plan *p = t->p;
+    tile->stream_b = p->stream_b;
+    tile->far_b = p->far_b;
+    if (p->c_thread_values == 0) tile->c = t->c_tile + t->late->turn * AMP_GEMM_MAX_TILE;
+    if (!p->lies) return;
+    tile->a = lying_panel(t, panel);
+    tile->a_offsets = p->a_offsets + block;
+    tile->a_row_bytes = p->a_row_bytes;
+}
+
 /* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished
  * then. */
 static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
@@ -400,11 +421,8 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
     const int64_t column = columns.begin * AMP_GEMM_BLOCK, left = p->g->n - column, wide = panels * AMP_GEMM_BLOCK;
     const int64_t b_block = AMP_GEMM_BLOCK_VALUES * (p->isa->b_f32 ? 4 : 2);
     const bool last = blocks.end == p->k_blocks;
-    const amp_gemm_tile tile = {
-        .a = p->a_offsets ? lying_panel(t, panel)
-                          : t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
-        .a_offsets = p->a_offsets ? p->a_offsets + blocks.begin : NULL,
-        .a_row_bytes = p->a_row_bytes,
+    amp_gemm_tile tile = {
+        .a = t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
         .a_panel_bytes = p->a_panel_bytes,
         .panel_rows = p->panel_rows,
         .rows = rows_of(p, panel),
@@ -412,18 +430,16 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
         .b = (const char *)p->g->b + t->item * p->g->b_batch_stride +
              (columns.begin * p->k_blocks + blocks.begin) * b_block,
         .b_panel_bytes = p->k_blocks * b_block,
-        .stream_b = p->stream_b,
-        .far_b = p->far_b,
         .pairs = ((last ? p->g->k : blocks.end * AMP_GEMM_BLOCK) - blocks.begin * AMP_GEMM_BLOCK + 1) / 2,
         .columns = (int)(left < wide ? left : wide),
-        .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK
-                                : t->c_tile + (t->late ? t->late->turn * AMP_GEMM_MAX_TILE : 0),
+        .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK : t->c_tile,
         .accumulate = blocks.begin > 0,
         .finish = last && p->stores ? &t->finish : NULL,
         .row = panel * p->panel_rows,
         .column = column,
         .repeat = repeat,
     };
+    if (__builtin_expect(t->late != NULL, 0)) set_loads(t, panel, blocks.begin, &tile);
     p->isa->tile(&tile);
     if (!last || p->stores) return;
     const amp_gemm_place place = {tile.row, column, tile.rows, tile.columns, (int)wide};
@@ -508,6 +524,7 @@ static void run_item(const plan *p, int64_t item, int thread, char *a, float *c,
     waiting late;
     const int group = thread / p->grid_n, member = thread % p->grid_n;
     const bool share = p->grid_n > 1 && !p->small;
+    const amp_range mine = share ? amp_parallel_part(p->k_blocks, 1, member, p->grid_n) : (amp_range){0, p->k_blocks};
     const amp_range rows = amp_parallel_part(p->row_panels, 1, group, p->grid_m);
     const amp_range columns = amp_parallel_part(p->b_panels, p->tile_panels, member, p->grid_n);
     const int64_t chunks = divide_up(divide_up(p->row_panels, p->grid_m), p->chunk);
@@ -523,7 +540,10 @@ static void run_item(const plan *p, int64_t item, int thread, char *a, float *c,
         if (share && (i || item)) { /* the others may still read the chunk before */
 #pragma omp barrier
         }
-        prepare_chunk(&t, share ? member : 0, share ? p->grid_n : 1);
+        if (__builtin_expect(p->lies, 0))
+            prepare_lying(&t, share ? member : 0, share ? p->grid_n : 1);
+        else
+            pack_chunk(&t, (range){mine.begin, mine.end});
         if (share) {
 #pragma omp barrier
         }
@@ -563,8 +583,7 @@ static amp_status run_plan(plan *p) {
     const size_t owners = p->by_batch ? (size_t)p->threads : (size_t)p->grid_m;
     const size_t a_bytes = (owners * p->a_group_bytes + 63) / 64 * 64;
     const size_t c_bytes = (size_t)p->threads * p->c_thread_values * sizeof(float);
-    const bool lies = p->raster || p->in_place;
-    const size_t bytes = a_bytes + c_bytes + (lies ? (size_t)p->k_blocks * sizeof *p->a_offsets : 0);
+    const size_t bytes = a_bytes + c_bytes + (p->lies ? (size_t)p->k_blocks * sizeof *p->a_offsets : 0);
     char *scratch = NULL;
     if (bytes) {
         scratch = amp_alloc(bytes);
@@ -572,7 +591,7 @@ static amp_status run_plan(plan *p) {
         p->a_scratch = scratch;
         p->c_scratch = (float *)(scratch + a_bytes);
     }
-    if (lies) list_offsets(p, scratch + a_bytes + c_bytes);
+    if (p->lies) list_offsets(p, scratch + a_bytes + c_bytes);
     if (p->threads == 1) {
         run_thread(p, 0);
     } else {
@@ -624,8 +643,7 @@ AMP_HOT static amp_status run_planned(const amp_gemm *g, const amp_gemm_isa *isa
     plan p = {.g = g, .isa = isa};
     amp_gemm_raster raster;
     choose_tiles(&p);
-    if (isa->copy_pixels && g->window) choose_raster(&p, &raster);
-    if (isa->copy_pixels && !p.raster) choose_in_place(&p);
+    if (__builtin_expect(isa->copy_pixels != NULL, 0)) choose_place(&p, &raster);
     choose_threads(&p);
     choose_chunks(&p);
     return run_plan(&p);
