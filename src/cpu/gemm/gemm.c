@@ -69,18 +69,27 @@ static int64_t divide_up(int64_t a, int64_t b) {
 
 /* ---- Plan ----------------------------------------------------------------------------------------------------- */
 
+/* The same where L2 is large: all K of a chunk stays there, or slices of it and of B do; a raster is small enough. */
+static __attribute__((noinline)) int64_t chunk_in_l2(const plan *p, int64_t panels) {
+    const amp_gemm_isa *isa = p->isa;
+    const int64_t most = divide_up(isa->chunk_rows, p->panel_rows);
+    const int64_t least = p->raster ? most : divide_up(isa->near_rows, p->panel_rows);
+    const bool streams = p->b_panels * p->k_blocks > GROUP_B_BYTES / (AMP_GEMM_BLOCK_VALUES * 2); /* B leaves L2 */
+    const size_t bytes = streams && !p->raster ? (size_t)isa->near_chunk_bytes : CHUNK_A_BYTES;
+    int64_t chunk = p->a_panel_bytes ? (int64_t)(bytes / p->a_panel_bytes) : panels;
+    if (chunk < least || (p->raster && p->k_blocks > p->most_blocks)) chunk = most;
+    if (chunk > panels) chunk = panels;
+    return divide_up(panels, divide_up(panels, chunk));
+}
+
 /* Row panels that a group packs at a time. */
 AMP_HOT static int64_t chunk_of(const plan *p, int grid_m) {
     const int64_t panels = divide_up(p->row_panels, grid_m);
     if (panels <= 1) return panels;
-    const amp_gemm_isa *isa = p->isa;
-    const bool near = isa->near_rows > 0 && !p->raster;
-    const int64_t most = divide_up(isa->chunk_rows, p->panel_rows);
-    const int64_t least = near ? divide_up(isa->near_rows, p->panel_rows) : most;
-    const bool streams = p->b_panels * p->k_blocks > GROUP_B_BYTES / (AMP_GEMM_BLOCK_VALUES * 2); /* B leaves L2 */
-    const size_t bytes = near && streams ? (size_t)isa->near_chunk_bytes : CHUNK_A_BYTES;
-    int64_t chunk = p->a_panel_bytes ? (int64_t)(bytes / p->a_panel_bytes) : panels;
-    if (chunk < least || (p->raster && p->k_blocks > p->most_blocks)) chunk = most;
+    if (__builtin_expect(p->isa->near_rows > 0, 0)) return chunk_in_l2(p, panels);
+    const int64_t least = divide_up(p->isa->chunk_rows, p->panel_rows);
+    int64_t chunk = p->a_panel_bytes ? (int64_t)(CHUNK_A_BYTES / p->a_panel_bytes) : panels;
+    if (chunk < least) chunk = least;
     if (chunk > panels) chunk = panels;
     return divide_up(panels, divide_up(panels, chunk));
 }
@@ -209,6 +218,8 @@ static void choose_threads(plan *p) {
 
 /* The raster of a chunk; and of B so much at a time that all is in L2. */
 static void use_raster(plan *p) {
+    const int64_t passes = p->chunk == 1 ? 1 : divide_up(p->k_blocks, p->most_blocks);
+    p->pass_blocks = divide_up(p->k_blocks, passes);
     const int64_t fit = GROUP_B_BYTES / (p->pass_blocks * AMP_GEMM_BLOCK_VALUES * (int64_t)sizeof(uint16_t));
     p->a_group_bytes = amp_gemm_raster_size(p->raster, p->chunk);
     if (p->group > fit) p->group = fit < 1 ? 1 : fit;
@@ -247,14 +258,15 @@ static __attribute__((noinline)) void choose_groups(plan *p) {
 AMP_HOT static void choose_chunks(plan *p) {
     p->chunk = chunk_of(p, p->grid_m);
     const bool long_k = (size_t)p->chunk * p->a_panel_bytes > LONG_A_BYTES && p->isa->group_panels == 1;
-    const int64_t blocks = p->raster ? p->most_blocks : long_k ? LONG_BLOCKS : p->isa->pass_blocks;
+    const int64_t blocks = long_k ? LONG_BLOCKS : p->isa->pass_blocks;
     const int64_t passes = p->chunk == 1 || p->k_blocks == 0 ? 1 : divide_up(p->k_blocks, blocks);
     p->pass_blocks = divide_up(p->k_blocks, passes);
     p->group = divide_up(long_k ? LONG_GROUP : p->isa->group_panels, p->tile_panels) * p->tile_panels;
     p->a_group_bytes = (size_t)p->chunk * p->a_panel_bytes;
     if (__builtin_expect(p->isa->copy_pixels != NULL, 0)) choose_groups(p);
     if (p->small) p->a_group_bytes = 0;
-    p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
+    p->c_thread_values =
+        p->pass_blocks == p->k_blocks ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
 }
 
 /* ---- One thread's part ---------------------------------------------------------------------------------------- */
@@ -292,7 +304,6 @@ static const void *at(const void *base, amp_dtype dtype, int64_t offset) {
 }
 
 static int rows_of(const plan *p, int64_t panel) {
-    if (p->raster) return amp_gemm_raster_panel_rows(p->raster, panel);
     const int64_t left = p->g->m - panel * p->panel_rows;
     return left < p->panel_rows ? (int)left : p->panel_rows;
 }
@@ -331,7 +342,8 @@ static __attribute__((noinline)) void prepare_lying(const part *t, int member, i
 }
 
 /* Where output lines do not follow each other, the rows of each go to their own place. */
-static void finish_tile(const part *t, const amp_gemm_place *whole, const float *tile) {
+static inline __attribute__((always_inline)) void finish_tile(const part *t, const amp_gemm_place *whole,
+                                                              const float *tile) {
     const amp_gemm *g = t->p->g;
     const int64_t width = g->window ? g->window->out[2] : 0, gap = g->c_line_stride - width * g->c_row_stride;
     const int64_t residual_gap = g->residual ? g->residual_line_stride - width * g->residual_row_stride : 0;
@@ -407,6 +419,7 @@ static __attribute__((noinline)) void set_loads(const part *t, int64_t panel, in
     tile->far_b = p->far_b;
     if (p->c_thread_values == 0) tile->c = t->c_tile + t->late->turn * AMP_GEMM_MAX_TILE;
     if (!p->lies) return;
+    if (p->raster) tile->rows = amp_gemm_raster_panel_rows(p->raster, panel);
     tile->a = lying_panel(t, panel);
     tile->a_offsets = p->a_offsets + block;
     tile->a_row_bytes = p->a_row_bytes;
