@@ -69,14 +69,21 @@ static int64_t divide_up(int64_t a, int64_t b) {
 
 /* ---- Plan ----------------------------------------------------------------------------------------------------- */
 
-/* The same where L2 is large: all K of a chunk stays there, or slices of it and of B do; a raster is small enough. */
+/* What a chunk has of a row panel, without the gaps between panels. */
+static int64_t panel_values(const plan *p) {
+    const amp_gemm_raster *r = p->raster;
+    return p->panel_rows * (r ? r->pixel_bytes / 2 * r->phases[0] * r->phases[1] : p->k_blocks * AMP_GEMM_BLOCK);
+}
+
+/* Row panels of a chunk where L2 is large: all K of a chunk stays there, or slices of it and of B do; a raster is small enough. */
 static __attribute__((noinline)) int64_t chunk_in_l2(const plan *p, int64_t panels) {
     const amp_gemm_isa *isa = p->isa;
     const int64_t most = divide_up(isa->chunk_rows, p->panel_rows);
     const int64_t least = p->raster ? most : divide_up(isa->near_rows, p->panel_rows);
     const bool streams = p->b_panels * p->k_blocks > GROUP_B_BYTES / (AMP_GEMM_BLOCK_VALUES * 2); /* B leaves L2 */
     const size_t bytes = streams && !p->raster ? (size_t)isa->near_chunk_bytes : CHUNK_A_BYTES;
-    int64_t chunk = p->a_panel_bytes ? (int64_t)(bytes / p->a_panel_bytes) : panels;
+    const int64_t of_panel = panel_values(p) * (int64_t)sizeof(uint16_t);
+    int64_t chunk = of_panel ? (int64_t)bytes / of_panel : panels;
     if (chunk < least || (p->raster && p->k_blocks > p->most_blocks)) chunk = most;
     if (chunk > panels) chunk = panels;
     return divide_up(panels, divide_up(panels, chunk));
@@ -240,7 +247,7 @@ static void choose_loads(plan *p) {
 /* Where A stays in L2, no more of B than leaves it there. Nine panels are five and four, not eight and one that all of
  * A is brought in for. */
 static void even_groups(plan *p) {
-    const int64_t a_bytes = p->chunk * (int64_t)p->a_panel_bytes, sums = p->chunk * p->panel_rows * AMP_GEMM_BLOCK * 4;
+    const int64_t a_bytes = p->chunk * panel_values(p) * 2, sums = p->chunk * p->panel_rows * AMP_GEMM_BLOCK * 4;
     const int64_t of_panel = p->k_blocks * AMP_GEMM_BLOCK_VALUES * 2 + (p->pass_blocks < p->k_blocks ? sums : 0);
     const int64_t fit = (p->isa->near_l2_bytes - a_bytes) / (of_panel > 0 ? of_panel : 1);
     if (!p->raster && a_bytes <= p->isa->near_chunk_bytes && p->group > fit) p->group = fit < 1 ? 1 : fit;
