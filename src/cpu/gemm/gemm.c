@@ -40,12 +40,20 @@ typedef struct plan {
     int panel_rows;       /* rows of a row panel: as even as the tile allows */
     int64_t row_panels;   /* ⌈m / panel_rows⌉ */
     int tile_panels;      /* B panels per tile */
-    int64_t most_blocks;  /* K blocks per pass over a chunk of A: by the ISA … */
-    int64_t pass_blocks;  /* … and evenly */
+    int64_t pass_blocks;  /* K blocks per pass over a chunk of A */
     int64_t group;        /* B panels that a slice of A meets while it is in L1 */
     int64_t chunk;        /* row panels of a group that are packed at a time */
     size_t a_panel_bytes; /* of one packed row panel */
     int threads, grid_m, grid_n;
+    bool by_batch;    /* threads take whole matrices: the grid is 1×1 */
+    bool small;       /* packed A of a chunk is on the stack */
+    bool stores;      /* tiles are finished from the registers */
+    bool relu;        /* … and that of what they stored */
+    char *a_scratch;  /* [grid_m or threads][chunk] packed row panels, if !small */
+    float *c_scratch; /* [threads][chunk] tiles, if K takes several passes */
+    size_t a_group_bytes, c_thread_values;
+    /* Of tiles alone. */
+    int64_t most_blocks;     /* K blocks of a pass at most, from a raster */
     amp_gemm_raster *raster; /* NULL, or what A is copied to instead of packed row panels */
     int64_t *a_offsets;      /* of its blocks … */
     int64_t a_row_bytes;     /* … and rows */
@@ -53,13 +61,6 @@ typedef struct plan {
     bool lies;               /* in_place, or there is a raster: nothing is packed */
     bool stream_b;           /* a row panel's slice, and those of B that it meets, are more than L1 holds */
     bool far_b;              /* a single row panel meets more of B than L2 keeps */
-    bool by_batch;           /* threads take whole matrices: the grid is 1×1 */
-    bool small;              /* packed A of a chunk is on the stack */
-    bool stores;             /* tiles are finished from the registers */
-    bool relu;               /* … and that of what they stored */
-    char *a_scratch;         /* [grid_m or threads][chunk] packed row panels, if !small */
-    float *c_scratch;        /* [threads][chunk] tiles, if K takes several passes */
-    size_t a_group_bytes, c_thread_values;
 } plan;
 
 /* a ≥ 0, b > 0. Of a small product the divisions would take longer than the products. */
