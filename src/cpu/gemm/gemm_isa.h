@@ -53,9 +53,6 @@ typedef struct amp_gemm_finish {
 /* C[rows][32 · panels] (+)= A · B over `pairs` pairs of k. */
 typedef struct amp_gemm_tile {
     const void *a;
-    const int64_t
-        *a_offsets; /* NULL; or A is not packed: where its K blocks begin in the first row, in bytes from `a` … */
-    int64_t a_row_bytes;  /* … and the distance of its rows */
     size_t a_panel_bytes; /* from one row panel of A to the next */
     int panel_rows;       /* row pitch of a packed A block */
     int rows;             /* rows to compute */
@@ -63,14 +60,18 @@ typedef struct amp_gemm_tile {
     int columns;          /* … of which so many are wanted: the rest of the last panel need not be computed */
     const void *b;
     int64_t b_panel_bytes; /* from one panel of B to the next */
-    bool stream_b;         /* B is not to be kept in L1: it is not there when it is met again */
-    bool far_b;            /* B is met once, and comes from beyond L2 */
     int64_t pairs;         /* pairs of k: sixteen in each block but the last */
     float *c;              /* dense, 64-byte aligned */
     bool accumulate;
     const amp_gemm_finish *finish; /* NULL, or the sums, plus what `c` has with `accumulate`, are finished, to … */
     int64_t row, column; /* … this place of C; only in a kernel that `stores`, and where nothing but a bias is added */
     int64_t repeat;      /* so many tiles below each other, of whole row panels, if `finish`; else one */
+
+    /* Of AMX alone; behind the others, so that the code of vector kernels is what it was. */
+    const int64_t *a_offsets; /* NULL; or A is not packed: its K blocks' distances from `a`, in bytes, … */
+    int64_t a_row_bytes;      /* … and that of its rows */
+    bool stream_b;            /* B is not to be kept in L1: it is not there when it is met again */
+    bool far_b;               /* B is met once, and comes from beyond L2 */
 } amp_gemm_tile;
 
 /* Where a finished tile lies: `tile` is [rows][pitch] f32, of which `columns` columns exist. */
