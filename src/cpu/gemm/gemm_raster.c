@@ -34,7 +34,7 @@ static void set_axis(amp_gemm_raster *r, int i) {
 static bool is_sized(const amp_gemm_window *w) {
     enum { MOST = 1 << 15 };
     for (int i = 1; i < 3; i++)
-        if (w->out[i] > MOST || (w->taps[i] - 1) * (double)w->dilation[i] > MOST) return false;
+        if (w->out[i] > MOST || (double)(w->taps[i] - 1) * (double)w->dilation[i] > MOST) return false;
     return w->channels <= MOST;
 }
 
