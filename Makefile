@@ -26,17 +26,17 @@ demo:
 	@if [ -e $(OCR)/complete ]; then echo build/release/examples/ocr; build/release/examples/ocr; \
 	else echo; echo "The OCR, from ONNX files, is skipped: $$(cat $(OCR)/missing)."; fi
 
-# A page of figures in build/report. PEERS=VENV, a Python environment with mkl, onnxruntime, openvino or torch, adds them;
-# OPTIONS=… goes to bench/report.py.
+# A page of figures in build/report, oneDNN's beside ours. PEERS=mkl installs MKL and adds its; PEERS=VENV, a Python
+# environment with mkl, onnxruntime, openvino or torch, adds those. OPTIONS=… goes to bench/report.py.
 bench:
-	scripts/setup demo
+	scripts/setup $(if $(filter mkl,$(PEERS)),bench,demo)
 	$(CONFIGURE) -DAMP_BENCH=ON
 	$(BUILD)
-	bench/report.py $(if $(PEERS),--peers $(PEERS)) $(OPTIONS)
+	bench/report.py $(if $(PEERS),--peers $(patsubst mkl,.deps/mkl,$(PEERS))) $(OPTIONS)
 
 help:
 	@echo 'make         the library, the tool and the examples, in build/release'
 	@echo 'make check   … and everything tested; installs what is missing (scripts/setup)'
 	@echo 'make demo    sentence embeddings, and text read from a picture, in f32 and bf16; installs what is missing'
-	@echo 'make bench   a page of figures in build/report (PEERS=VENV, OPTIONS=…)'
+	@echo 'make bench   a page of figures in build/report (PEERS=mkl or VENV, OPTIONS=…)'
 	@echo 'To install:  cmake --install build/release --prefix DIRECTORY'

@@ -22,7 +22,21 @@
 #include "cpu/attention/attention_bf16.h"
 #include "machine/amx_tiles.h"
 
-enum { ROWS = AMP_ATTENTION_TILE_ROWS, KEYS = AMP_ATTENTION_KEYS, TILE = 16, TILE_K = 32 };
+/* A row of scores becomes its weights in place: 34 KB of L1's 48 for both, where apart they were all of it. Rows are a
+ * line further apart than 1 KB, so that they begin in different sets. Keys and values, each met once for 32 rows,
+ * pass L1 by where it does not hold all of them beside that. By arithmetic, not measured. */
+enum {
+    ROWS = AMP_ATTENTION_TILE_ROWS,
+    KEYS = AMP_ATTENTION_KEYS,
+    TILE = 16,
+    TILE_K = 32,
+    PITCH = KEYS + 16,        /* of scores, in f32 */
+    WEIGHT_PITCH = 2 * PITCH, /* of weights, in bf16 */
+    NEAR_BYTES = 48 * 1024,   /* L1 */
+};
+
+/* Weights where their scores were: 16 of them are written when 16 scores, and all before, have been read. */
+typedef uint16_t __attribute__((may_alias)) row_weights;
 
 /* A head and where its packed parts are. */
 typedef struct block {
@@ -32,7 +46,22 @@ typedef struct block {
     float *sums;     /* [32][step] */
     int64_t step;    /* width, padded to whole tiles */
     bool tall;       /* more than 16 rows */
+    bool far;        /* keys and values do not stay in L1 */
 } block;
+
+#define LOAD_ONCE(b, tile, from, bytes)                                                                                \
+    do {                                                                                                               \
+        if ((b)->far)                                                                                                  \
+            _tile_stream_loadd(tile, from, bytes);                                                                     \
+        else                                                                                                           \
+            _tile_loadd(tile, from, bytes);                                                                            \
+    } while (0)
+
+/* What 32 rows meet is more than L1: scores, sums, the query, keys and values. */
+static bool is_far(const amp_attention_head *h, int64_t step) {
+    const int64_t keys = h->keys < KEYS ? h->keys : KEYS;
+    return ROWS * (keys * 4 + step * 4 + h->depth * 2) + h->keys * (h->depth + step) * 2 > NEAR_BYTES;
+}
 
 static void pack_query(const block *b, int64_t row) {
     const amp_attention_head *h = b->h;
@@ -47,7 +76,7 @@ static void pack_query(const block *b, int64_t row) {
 
 /* scores[r][0 … 31] = q[r]·k for 32 keys of a packed block. */
 static void multiply_keys(const block *b, const uint32_t *keys, float *scores) {
-    enum { PITCH = KEYS * sizeof(float), KEY_PITCH = KEY_BLOCK * sizeof(uint32_t) };
+    enum { SCORE_BYTES = PITCH * sizeof(float), KEY_BYTES = KEY_BLOCK * sizeof(uint32_t) };
     const uint16_t *q = b->query;
     amp_tiles_see_stores(q);
     _tile_zero(0);
@@ -56,9 +85,9 @@ static void multiply_keys(const block *b, const uint32_t *keys, float *scores) {
     _tile_zero(3);
     for (int64_t d = 0; d < b->h->depth; d += TILE_K) {
         _tile_loadd(4, q, TILE_K * sizeof *q);
-        _tile_loadd(6, keys, KEY_PITCH);
+        LOAD_ONCE(b, 6, keys, KEY_BYTES);
         _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, keys + TILE, KEY_PITCH);
+        LOAD_ONCE(b, 7, keys + TILE, KEY_BYTES);
         _tile_dpbf16ps(1, 4, 7);
         if (b->tall) {
             _tile_loadd(5, q + TILE * TILE_K, TILE_K * sizeof *q);
@@ -68,18 +97,18 @@ static void multiply_keys(const block *b, const uint32_t *keys, float *scores) {
         q += ROWS * TILE_K;
         keys += TILE_K / 2 * KEY_BLOCK;
     }
-    _tile_stored(0, scores, PITCH);
-    _tile_stored(1, scores + TILE, PITCH);
+    _tile_stored(0, scores, SCORE_BYTES);
+    _tile_stored(1, scores + TILE, SCORE_BYTES);
     if (b->tall) {
-        _tile_stored(2, scores + TILE * KEYS, PITCH);
-        _tile_stored(3, scores + TILE * KEYS + TILE, PITCH);
+        _tile_stored(2, scores + TILE * PITCH, SCORE_BYTES);
+        _tile_stored(3, scores + TILE * PITCH + TILE, SCORE_BYTES);
     }
 }
 
 /* sums += weights·v over n keys, a multiple of 32, for one or two tiles of columns. */
-AMP_ALWAYS_INLINE void add_values(const block *b, const uint16_t *weights, const uint32_t *v, int64_t n, float *sums,
+AMP_ALWAYS_INLINE void add_values(const block *b, const row_weights *weights, const uint32_t *v, int64_t n, float *sums,
                                   bool two) {
-    const size_t pitch = (size_t)b->step * sizeof(float), weight_pitch = KEYS * sizeof *weights;
+    const size_t pitch = (size_t)b->step * sizeof(float), weight_bytes = WEIGHT_PITCH * sizeof *weights;
     float *const lower = sums + TILE * b->step;
     amp_tiles_see_stores(weights);
     _tile_loadd(0, sums, pitch);
@@ -89,15 +118,15 @@ AMP_ALWAYS_INLINE void add_values(const block *b, const uint16_t *weights, const
         _tile_loadd(3, lower + TILE, pitch);
     }
     for (int64_t j = 0; j < n; j += TILE_K, v += TILE_K / 2 * b->step) {
-        _tile_loadd(4, weights + j, weight_pitch);
-        _tile_loadd(6, v, pitch);
+        _tile_loadd(4, weights + j, weight_bytes);
+        LOAD_ONCE(b, 6, v, pitch);
         _tile_dpbf16ps(0, 4, 6);
         if (b->tall) {
-            _tile_loadd(5, weights + TILE * KEYS + j, weight_pitch);
+            _tile_loadd(5, weights + TILE * WEIGHT_PITCH + j, weight_bytes);
             _tile_dpbf16ps(2, 5, 6);
         }
         if (two) {
-            _tile_loadd(7, v + TILE, pitch);
+            LOAD_ONCE(b, 7, v + TILE, pitch);
             _tile_dpbf16ps(1, 4, 7);
             if (b->tall) _tile_dpbf16ps(3, 5, 7);
         }
@@ -111,7 +140,7 @@ AMP_ALWAYS_INLINE void add_values(const block *b, const uint16_t *weights, const
 }
 
 /* Weights of n keys to bf16, and a zero behind an odd last one. */
-static inline void round_weights(uint16_t *to, const float *from, int64_t n) {
+static inline void round_weights(row_weights *to, const float *from, int64_t n) {
     int64_t i = 0;
     for (; i + 16 <= n; i += 16) store_rounded(to + i, _mm512_loadu_ps(from + i));
     if (i < n) store_rounded(to + i, _mm512_maskz_loadu_ps(v_first(n - i), from + i));
@@ -126,7 +155,7 @@ static inline float highest_score(const float *s, int64_t n, __m512 scale) {
 }
 
 /* to = e^(scale·s − top) of 16 scores, 0 beyond `lanes`; returns what was not rounded. */
-AMP_ALWAYS_INLINE __m512 round_powers(uint16_t *to, const float *s, __mmask16 lanes, __m512 scale, __m512 top) {
+AMP_ALWAYS_INLINE __m512 round_powers(row_weights *to, const float *s, __mmask16 lanes, __m512 scale, __m512 top) {
     /* not fused: the largest score's own difference is 0, however large it is */
     const __m512 x = (_mm512_maskz_loadu_ps(lanes, s) * scale - top) * _mm512_set1_ps(LOG2_E);
     const __m512 e = _mm512_maskz_mov_ps(lanes, power_of_two(x));
@@ -135,7 +164,7 @@ AMP_ALWAYS_INLINE __m512 round_powers(uint16_t *to, const float *s, __mmask16 la
 }
 
 /* The same of n scores; returns their sum. */
-static inline float round_all_powers(uint16_t *to, const float *s, int64_t n, __m512 scale, float top) {
+static inline float round_all_powers(row_weights *to, const float *s, int64_t n, __m512 scale, float top) {
     const __m512 t = _mm512_set1_ps(top);
     __m512 sum = _mm512_setzero_ps();
     int64_t i = 0;
@@ -146,7 +175,7 @@ static inline float round_all_powers(uint16_t *to, const float *s, int64_t n, __
 
 /* update_row and round_weights. Where there is no mask, the scaled scores are not written. */
 static inline float weigh_row(const amp_attention_head *h, row_state *state, float *s, int64_t row, int64_t first_key,
-                              int64_t n, uint16_t *to) {
+                              int64_t n, row_weights *to) {
     const __m512 scale = _mm512_set1_ps(h->scale);
     const int64_t visible = visible_keys(h, row, first_key, n), whole = (visible + 15) / 16 * 16;
     const float max = h->mask ? -INFINITY : highest_score(s, visible, scale);
@@ -171,19 +200,20 @@ static void correct_row(float *sums, int64_t step, float correction) {
 }
 
 static void attend_keys(const block *b, int64_t row, int64_t rows, int64_t key, int64_t n, row_state *state) {
-    _Alignas(64) float scores[ROWS * KEYS];
-    _Alignas(64) uint16_t weights[ROWS * KEYS];
+    _Alignas(64) float scores[ROWS * PITCH];
+    row_weights *const weights = (row_weights *)scores;
     const int64_t padded = (n + TILE_K - 1) / TILE_K * TILE_K;
     for (int64_t j = 0; j < n; j += TILE_K) {
         const int64_t at = key + j;
         multiply_keys(b, b->keys + at / KEY_BLOCK * KEY_BLOCK * (b->h->depth / 2) + at % KEY_BLOCK, scores + j);
     }
     for (int64_t r = 0; r < rows; r++) {
-        uint16_t *to = weights + r * KEYS;
-        correct_row(b->sums + r * b->step, b->step, weigh_row(b->h, &state[r], scores + r * KEYS, row + r, key, n, to));
+        row_weights *to = weights + r * WEIGHT_PITCH;
+        correct_row(b->sums + r * b->step, b->step,
+                    weigh_row(b->h, &state[r], scores + r * PITCH, row + r, key, n, to));
         for (int64_t j = n; j < padded; j++) to[j] = 0;
     }
-    for (int64_t r = rows; r < ROWS; r++) memset(weights + r * KEYS, 0, (size_t)padded * sizeof *weights);
+    for (int64_t r = rows; r < ROWS; r++) memset(weights + r * WEIGHT_PITCH, 0, (size_t)padded * sizeof *weights);
     const uint32_t *v = b->values + key / 2 * b->step;
     int64_t c = 0;
     for (; c + 2 * TILE <= b->step; c += 2 * TILE) add_values(b, weights, v + c, padded, b->sums + c, true);
@@ -212,6 +242,7 @@ void amp_attention_bf16_amx(const amp_attention_head *h, void *packed, bool reus
     const int64_t blocks = (h->keys + KEY_BLOCK - 1) / KEY_BLOCK, padded = blocks * KEY_BLOCK;
     block b = {.h = h, .step = (h->width + 15) / 16 * 16};
     uint32_t *keys = packed, *values = keys + padded * (h->depth / 2);
+    b.far = is_far(h, b.step);
     b.keys = keys;
     b.values = values;
     b.sums = (float *)(values + padded / 2 * b.step);

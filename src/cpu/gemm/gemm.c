@@ -8,6 +8,7 @@
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/gemm/gemm_isa.h"
+#include "cpu/gemm/gemm_raster.h"
 #include "cpu/registry/kernels.h"
 
 enum {
@@ -18,10 +19,16 @@ enum {
     LONG_BLOCKS = 8,        /* … and is of so many blocks: 256 of K */
     FAR_B_BYTES = 1 << 20, /* of a B that leaves L2 no more than so many panels are read at a time: of more streams … */
     FAR_PANELS = 4,        /* … each is slower */
-    BARRIER_COST = 5000,   /* in multiply-add vectors, as the next two */
+    BARRIER_COST = 5000,   /* in multiply-add vectors of FMA, as the next two */
     STREAM_COST = 6,       /* bringing a row of a B panel into L1 costs as much as so many rows' products */
     PACK_COST_SHIFT = 3,   /* packing an element of A costs 1/8 of a product vector */
-    TILES_MIN_ROWS = 5,    /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
+    GROUP_B_BYTES = 384 * 1024, /* of B in L2: beside a raster, of the slices that one of A meets in a row */
+    RASTER_BYTES = 1 << 20,     /* of a raster at most: half of L2, beside B and C */
+    LINE_CYCLES = 4,            /* AMX, estimated, not measured: packing 64 bytes takes so long … */
+    BLOCK_CYCLES = 64,          /* … and 32 rows' products with a block of B so long: four tdpbf16ps of 16 */
+    IN_PLACE_PANELS =
+        32, /* of B at most, where A is not packed: packing a block, 128 cycles, is then 6 % of its products */
+    TILES_MIN_ROWS = 5,             /* AMX: below, a tile is mostly empty, and B's stream is the limit anyway … */
     TILES_MIN_PRODUCTS = 32 * 1024, /* … and configuring tiles takes longer than the products */
 };
 
@@ -45,6 +52,15 @@ typedef struct plan {
     char *a_scratch;  /* [grid_m or threads][chunk] packed row panels, if !small */
     float *c_scratch; /* [threads][chunk] tiles, if K takes several passes */
     size_t a_group_bytes, c_thread_values;
+    /* Of tiles alone. */
+    int64_t most_blocks;     /* K blocks of a pass at most, from a raster */
+    amp_gemm_raster *raster; /* NULL, or what A is copied to instead of packed row panels */
+    int64_t *a_offsets;      /* of its blocks … */
+    int64_t a_row_bytes;     /* … and rows */
+    bool in_place;           /* tiles take A as it lies */
+    bool lies;               /* in_place, or there is a raster: nothing is packed */
+    bool stream_b;           /* a row panel's slice, and those of B that it meets, are more than L1 holds */
+    bool far_b;              /* a single row panel meets more of B than L2 keeps */
 } plan;
 
 /* a ≥ 0, b > 0. Of a small product the divisions would take longer than the products. */
@@ -54,10 +70,31 @@ static int64_t divide_up(int64_t a, int64_t b) {
 
 /* ---- Plan ----------------------------------------------------------------------------------------------------- */
 
+/* What a chunk has of a row panel, without the gaps between panels. */
+static int64_t panel_values(const plan *p) {
+    const amp_gemm_raster *r = p->raster;
+    return p->panel_rows * (r ? r->pixel_bytes / 2 * r->phases[0] * r->phases[1] : p->k_blocks * AMP_GEMM_BLOCK);
+}
+
+/* Row panels of a chunk where L2 is large: all K of a chunk stays there, or slices of it and of B do; a raster is small enough. */
+static __attribute__((noinline)) int64_t chunk_in_l2(const plan *p, int64_t panels) {
+    const amp_gemm_isa *isa = p->isa;
+    const int64_t most = divide_up(isa->chunk_rows, p->panel_rows);
+    const int64_t least = p->raster ? most : divide_up(isa->near_rows, p->panel_rows);
+    const bool streams = p->b_panels * p->k_blocks > GROUP_B_BYTES / (AMP_GEMM_BLOCK_VALUES * 2); /* B leaves L2 */
+    const size_t bytes = streams && !p->raster ? (size_t)isa->near_chunk_bytes : CHUNK_A_BYTES;
+    const int64_t of_panel = panel_values(p) * (int64_t)sizeof(uint16_t);
+    int64_t chunk = of_panel ? (int64_t)bytes / of_panel : panels;
+    if (chunk < least || (p->raster && p->k_blocks > p->most_blocks)) chunk = most;
+    if (chunk > panels) chunk = panels;
+    return divide_up(panels, divide_up(panels, chunk));
+}
+
 /* Row panels that a group packs at a time. */
 AMP_HOT static int64_t chunk_of(const plan *p, int grid_m) {
     const int64_t panels = divide_up(p->row_panels, grid_m);
     if (panels <= 1) return panels;
+    if (__builtin_expect(p->isa->near_rows > 0, 0)) return chunk_in_l2(p, panels);
     const int64_t least = divide_up(p->isa->chunk_rows, p->panel_rows);
     int64_t chunk = p->a_panel_bytes ? (int64_t)(CHUNK_A_BYTES / p->a_panel_bytes) : panels;
     if (chunk < least) chunk = least;
@@ -71,12 +108,13 @@ static int64_t grid_cost(const plan *p, int grid_m, int grid_n) {
     const int64_t columns = divide_up(divide_up(p->b_panels, p->tile_panels), grid_n) * p->tile_panels;
     const int64_t k = p->k_blocks * AMP_GEMM_BLOCK;
     const bool share = grid_n > 1 && !p->small;
-    const int64_t pack = rows * k >> PACK_COST_SHIFT;
+    const int rate = p->isa->rate_shift;
+    const int64_t pack = (rows * k >> PACK_COST_SHIFT) << rate;
     const int64_t chunks = divide_up(divide_up(p->row_panels, grid_m), chunk_of(p, grid_m));
-    const int64_t products = columns * k * (rows + STREAM_COST);
+    const int64_t products = columns * k * (rows + ((int64_t)STREAM_COST << rate));
     if (!share) return products + pack;
     /* On a busy machine a barrier waits for whoever was descheduled: the gain must be worth that. */
-    return products + products / 32 + pack / grid_n + 2 * BARRIER_COST * chunks;
+    return products + products / 32 + pack / grid_n + (2 * BARRIER_COST * chunks << rate);
 }
 
 static void choose_grid(plan *p) {
@@ -92,6 +130,12 @@ static void choose_grid(plan *p) {
             p->grid_n = p->threads / m;
         }
     }
+}
+
+static void spread_panels(plan *p) {
+    const int64_t blocks = p->k_blocks < p->isa->pass_blocks ? p->k_blocks : p->isa->pass_blocks;
+    if (p->row_panels == 1 || (int64_t)p->a_panel_bytes % p->isa->alias_bytes != 0) return;
+    p->a_panel_bytes += (size_t)(blocks * p->panel_rows * AMP_GEMM_BLOCK) * sizeof(uint16_t);
 }
 
 static void choose_tiles(plan *p) {
@@ -110,13 +154,112 @@ static void choose_tiles(plan *p) {
     p->small = (size_t)p->row_panels * p->a_panel_bytes <= SMALL_A_BYTES;
 }
 
+/* A raster instead of packed rows, where copying pixels, and rows that nobody reads, cost less than packing each pixel
+ * for every tap. A pass over K may be longer by what taps share: the pixels of 32 rows are in L1 once. */
+static void choose_raster(plan *p, amp_gemm_raster *r) {
+    if (!amp_gemm_raster_suits(r, p->g, p->isa->max_rows) || r->panel_rows <= 16) return;
+    plan q = *p;
+    const int64_t phases = r->phases[0] * r->phases[1];
+    q.raster = r;
+    q.lies = true;
+    q.panel_rows = r->panel_rows;
+    q.row_panels = r->images * r->image_panels;
+    q.tile_panels = 1;
+    q.a_panel_bytes = (size_t)(r->panel_rows * r->pixel_bytes * phases);
+    q.most_blocks = p->isa->pass_blocks * (r->w->taps[2] / r->phases[1]);
+    const int64_t chunk = chunk_of(&q, 1), chunks = divide_up(q.row_panels, chunk);
+    const double of_block = LINE_CYCLES * 32 + BLOCK_CYCLES * (double)p->b_panels;
+    const double packing = (double)p->row_panels * (double)p->k_blocks * of_block;
+    const double pixels = (double)(amp_gemm_raster_lines(r, chunk) * r->line_rows * phases) * (double)chunks;
+    const double copying = pixels * (double)(r->w->channels / AMP_GEMM_BLOCK) * LINE_CYCLES;
+    const double products = (double)q.row_panels * (double)p->k_blocks * BLOCK_CYCLES * (double)p->b_panels;
+    const size_t bytes = amp_gemm_raster_size(r, chunk);
+    if (copying + products >= packing || bytes > RASTER_BYTES) return;
+    q.small = chunk == q.row_panels && bytes <= SMALL_A_BYTES;
+    *p = q;
+}
+
+/* Whether rows of A are the operand's own, at one distance: of a matrix, or of a window of one pixel. */
+static bool has_even_rows(const amp_gemm *g) {
+    const amp_gemm_window *w = g->window;
+    if (!w) return g->a_column_stride == 1;
+    return w->out[0] * w->out[1] == 1 && w->in[2] == w->out[2] && w->taps[0] * w->taps[1] * w->taps[2] == 1 &&
+           w->stride[2] == 1 && w->pad[0] == 0 && w->pad[1] == 0 && w->pad[2] == 0;
+}
+
+/* Tiles take bf16 as it lies where its rows are whole lines of cache and do not meet in few sets of it; packing them is
+ * worth its while again where many panels of B meet them (packed, a slice of A is 32 KB in a row). */
+static void choose_in_place(plan *p) {
+    const amp_gemm *g = p->g;
+    const int64_t row = (g->window ? g->window->step[2] : g->a_row_stride) * (int64_t)sizeof(uint16_t);
+    const int64_t item = g->a_batch_stride * (int64_t)sizeof(uint16_t);
+    if (g->a_dtype != AMP_BF16 || p->panel_rows <= 16 || g->k == 0 || g->k % AMP_GEMM_BLOCK != 0 ||
+        p->b_panels > IN_PLACE_PANELS || !has_even_rows(g))
+        return;
+    if (row <= 0 || (row | item | (int64_t)(uintptr_t)g->a) % 64 != 0 || row % AMP_GEMM_ALIAS_BYTES == 0) return;
+    p->in_place = p->lies = true;
+    p->small = true; /* nothing to share */
+    p->a_row_bytes = row;
+}
+
+/* Where tiles get A from. */
+static __attribute__((noinline)) void choose_place(plan *p, amp_gemm_raster *r) {
+    spread_panels(p);
+    if (p->g->window) choose_raster(p, r);
+    if (!p->lies) choose_in_place(p);
+}
+
+static int64_t grain_of(const plan *p) {
+    const amp_gemm_isa *isa = p->isa;
+    if (isa->row_grain == 0) return AMP_GRAIN_MACS;
+    return p->g->m < isa->most_grain / isa->row_grain ? p->g->m * isa->row_grain : isa->most_grain;
+}
+
 static void choose_threads(plan *p) {
     const amp_gemm *g = p->g;
     const double work = (double)g->n * (double)g->k * (double)g->batch * (double)g->m;
-    p->threads = amp_parallel_threads(work < 1e18 ? (int64_t)work : (int64_t)1e18, AMP_GRAIN_MACS);
+    p->threads = amp_parallel_threads(work < 1e18 ? (int64_t)work : (int64_t)1e18, grain_of(p));
     p->by_batch = p->threads > 1 && g->batch > 1 && (g->batch % p->threads == 0 || g->batch >= 4 * p->threads);
     p->grid_m = p->grid_n = 1;
     if (p->threads > 1 && !p->by_batch) choose_grid(p);
+}
+
+/* The raster of a chunk; and of B so much at a time that all is in L2. */
+static void use_raster(plan *p) {
+    const int64_t passes = p->chunk == 1 ? 1 : divide_up(p->k_blocks, p->most_blocks);
+    p->pass_blocks = divide_up(p->k_blocks, passes);
+    const int64_t fit = GROUP_B_BYTES / (p->pass_blocks * AMP_GEMM_BLOCK_VALUES * (int64_t)sizeof(uint16_t));
+    p->a_group_bytes = amp_gemm_raster_size(p->raster, p->chunk);
+    if (p->group > fit) p->group = fit < 1 ? 1 : fit;
+}
+
+/* Of A and B that meet in a pass. */
+static int64_t slice_bytes(const plan *p) {
+    const int64_t panels = p->b_panels < p->group ? p->b_panels : p->group;
+    return (p->panel_rows + panels * AMP_GEMM_BLOCK) * p->pass_blocks * AMP_GEMM_BLOCK * (int64_t)sizeof(uint16_t);
+}
+
+static void choose_loads(plan *p) {
+    const int64_t b_bytes = p->b_panels * p->k_blocks * AMP_GEMM_BLOCK_VALUES * (int64_t)sizeof(uint16_t);
+    p->stream_b = slice_bytes(p) > p->isa->near_bytes;
+    p->far_b = p->row_panels == 1 && b_bytes > FAR_B_BYTES;
+}
+
+/* Where A stays in L2, no more of B than leaves it there. Nine panels are five and four, not eight and one that all of
+ * A is brought in for. */
+static void even_groups(plan *p) {
+    const int64_t a_bytes = p->chunk * panel_values(p) * 2, sums = p->chunk * p->panel_rows * AMP_GEMM_BLOCK * 4;
+    const int64_t of_panel = p->k_blocks * AMP_GEMM_BLOCK_VALUES * 2 + (p->pass_blocks < p->k_blocks ? sums : 0);
+    const int64_t fit = (p->isa->near_l2_bytes - a_bytes) / (of_panel > 0 ? of_panel : 1);
+    if (!p->raster && a_bytes <= p->isa->near_chunk_bytes && p->group > fit) p->group = fit < 1 ? 1 : fit;
+    const int64_t panels = divide_up(p->b_panels, p->grid_n), groups = divide_up(panels, p->group);
+    p->group = divide_up(divide_up(panels, groups), p->tile_panels) * p->tile_panels;
+}
+
+static __attribute__((noinline)) void choose_groups(plan *p) {
+    if (p->raster) use_raster(p);
+    even_groups(p);
+    choose_loads(p);
 }
 
 /* C is in scratch where K takes several passes. A single row panel streams B once anyway: one pass. */
@@ -127,8 +270,11 @@ AMP_HOT static void choose_chunks(plan *p) {
     const int64_t passes = p->chunk == 1 || p->k_blocks == 0 ? 1 : divide_up(p->k_blocks, blocks);
     p->pass_blocks = divide_up(p->k_blocks, passes);
     p->group = divide_up(long_k ? LONG_GROUP : p->isa->group_panels, p->tile_panels) * p->tile_panels;
-    p->a_group_bytes = p->small ? 0 : (size_t)p->chunk * p->a_panel_bytes;
-    p->c_thread_values = passes == 1 ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
+    p->a_group_bytes = (size_t)p->chunk * p->a_panel_bytes;
+    if (__builtin_expect(p->isa->copy_pixels != NULL, 0)) choose_groups(p);
+    if (p->small) p->a_group_bytes = 0;
+    p->c_thread_values =
+        p->pass_blocks == p->k_blocks ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
 }
 
 /* ---- One thread's part ---------------------------------------------------------------------------------------- */
@@ -137,6 +283,14 @@ typedef struct range {
     int64_t begin, end;
 } range;
 
+/* A tile that has been stored and is to be finished after the next one. */
+typedef struct waiting {
+    const float *tile; /* NULL: none */
+    int64_t panel;
+    amp_gemm_place place;
+    int turn; /* of two places for tiles */
+} waiting;
+
 /* A chunk of row panels on its way through one thread: of matrix `item`, panels `rows`, B panels `columns`. */
 typedef struct part {
     const plan *p;
@@ -144,7 +298,8 @@ typedef struct part {
     range rows, columns;
     char *a;       /* packed row panels, the first is rows.begin */
     float *c;      /* tiles of the chunk, if there are several passes */
-    float *c_tile; /* room for one tile */
+    float *c_tile; /* room for one tile, or two */
+    waiting *late; /* NULL, or of a kernel that finishes late */
     amp_gemm_finish finish;
 } part;
 
@@ -185,8 +340,18 @@ static void pack_chunk(const part *t, range blocks) {
     }
 }
 
+/* What is not packed is copied as a raster, or taken as it lies. */
+static __attribute__((noinline)) void prepare_lying(const part *t, int member, int members) {
+    const plan *p = t->p;
+    const amp_gemm *g = p->g;
+    if (p->in_place) return;
+    amp_gemm_raster_copy(p->raster, p->isa->copy_pixels, at(g->a, g->a_dtype, t->item * g->a_batch_stride),
+                         t->rows.begin, t->rows.end, member, members, t->a);
+}
+
 /* Where output lines do not follow each other, the rows of each go to their own place. */
-static void finish_tile(const part *t, const amp_gemm_place *whole, const float *tile) {
+static inline __attribute__((always_inline)) void finish_tile(const part *t, const amp_gemm_place *whole,
+                                                              const float *tile) {
     const amp_gemm *g = t->p->g;
     const int64_t width = g->window ? g->window->out[2] : 0, gap = g->c_line_stride - width * g->c_row_stride;
     const int64_t residual_gap = g->residual ? g->residual_line_stride - width * g->residual_row_stride : 0;
@@ -205,6 +370,69 @@ static void finish_tile(const part *t, const amp_gemm_place *whole, const float 
     }
 }
 
+/* Rows of the matrix before a panel that is computed with it: a last panel of few rows takes some of those above it,
+ * once more, so that its tiles read no further than A. */
+static int64_t repeated_rows(const plan *p, int64_t panel) {
+    return p->in_place ? p->panel_rows - rows_of(p, panel) : 0;
+}
+
+/* The first row of a panel that is not packed. */
+static __attribute__((noinline)) const char *lying_panel(const part *t, int64_t panel) {
+    const plan *p = t->p;
+    if (p->raster) return t->a + amp_gemm_raster_panel(p->raster, t->rows.begin, panel);
+    const int64_t row = panel * p->panel_rows - repeated_rows(p, panel);
+    return (const char *)at(p->g->a, AMP_BF16, t->item * p->g->a_batch_stride) + row * p->a_row_bytes;
+}
+
+/* The rows of a raster's panel that are pixels of the output. */
+static __attribute__((noinline)) void finish_raster(const part *t, int64_t panel, const amp_gemm_place *whole,
+                                                    const float *tile) {
+    const amp_gemm_raster *r = t->p->raster;
+    const int64_t width = r->w->out[2], first_line = panel / r->image_panels * r->w->out[1];
+    const int64_t begin = panel % r->image_panels * r->panel_rows, end = begin + whole->rows;
+    amp_gemm_place place = *whole;
+    for (int64_t row = begin; row < end; row = row / r->line_rows * r->line_rows + r->line_rows) {
+        const int64_t x = row % r->line_rows, left = width - x < end - row ? width - x : end - row;
+        if (left <= 0) continue;
+        place.row = (first_line + row / r->line_rows) * width + x;
+        place.rows = (int)left;
+        finish_tile(t, &place, tile + (row - begin) * whole->pitch);
+    }
+}
+
+static void finish_panel(const part *t, int64_t panel, const amp_gemm_place *place, const float *tile) {
+    if (t->p->raster)
+        finish_raster(t, panel, place, tile);
+    else
+        finish_tile(t, place, tile + repeated_rows(t->p, panel) * place->pitch);
+}
+
+static __attribute__((noinline)) void finish_waiting(const part *t) {
+    waiting *w = t->late;
+    if (w->tile) finish_panel(t, w->panel, &w->place, w->tile);
+    w->tile = NULL;
+}
+
+/* The next tile goes to the other place. */
+static __attribute__((noinline)) void finish_later(const part *t, int64_t panel, const amp_gemm_place *place,
+                                                   const float *tile) {
+    finish_waiting(t);
+    *t->late = (waiting){tile, panel, *place, !t->late->turn};
+}
+
+/* How a kernel that finishes late gets its operands, and where its sums go. */
+static __attribute__((noinline)) void set_loads(const part *t, int64_t panel, int64_t block, amp_gemm_tile *tile) {
+    const plan *p = t->p;
+    tile->stream_b = p->stream_b;
+    tile->far_b = p->far_b;
+    if (p->c_thread_values == 0) tile->c = t->c_tile + t->late->turn * AMP_GEMM_MAX_TILE;
+    if (!p->lies) return;
+    if (p->raster) tile->rows = amp_gemm_raster_panel_rows(p->raster, panel);
+    tile->a = lying_panel(t, panel);
+    tile->a_offsets = p->a_offsets + block;
+    tile->a_row_bytes = p->a_row_bytes;
+}
+
 /* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished
  * then. */
 static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
@@ -214,7 +442,7 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
     const int64_t column = columns.begin * AMP_GEMM_BLOCK, left = p->g->n - column, wide = panels * AMP_GEMM_BLOCK;
     const int64_t b_block = AMP_GEMM_BLOCK_VALUES * (p->isa->b_f32 ? 4 : 2);
     const bool last = blocks.end == p->k_blocks;
-    const amp_gemm_tile tile = {
+    amp_gemm_tile tile = {
         .a = t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
         .a_panel_bytes = p->a_panel_bytes,
         .panel_rows = p->panel_rows,
@@ -232,10 +460,14 @@ static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns
         .column = column,
         .repeat = repeat,
     };
+    if (__builtin_expect(t->late != NULL, 0)) set_loads(t, panel, blocks.begin, &tile);
     p->isa->tile(&tile);
     if (!last || p->stores) return;
     const amp_gemm_place place = {tile.row, column, tile.rows, tile.columns, (int)wide};
-    finish_tile(t, &place, tile.c);
+    if (t->late)
+        finish_later(t, panel, &place, tile.c);
+    else
+        finish_tile(t, &place, tile.c);
 }
 
 /* All row panels of the chunk against the same columns, whole ones in one call. */
@@ -260,6 +492,7 @@ static void run_pass(const part *t, range columns, range blocks) {
             run_tile(t, panel, 1, (range){n, end < columns.end ? end : columns.end}, blocks, index);
         }
     }
+    if (t->late) finish_waiting(t);
 }
 
 /* Of what the chunk stored in these columns: not among the tiles, for small products feel each line of code there. */
@@ -309,21 +542,29 @@ amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item) {
 /* One matrix of the batch, as thread `thread` of the grid. Every thread of the team comes here for the same items and
  * meets the same barriers. */
 static void run_item(const plan *p, int64_t item, int thread, char *a, float *c, float *c_tile) {
+    waiting late;
     const int group = thread / p->grid_n, member = thread % p->grid_n;
     const bool share = p->grid_n > 1 && !p->small;
+    const amp_range mine = share ? amp_parallel_part(p->k_blocks, 1, member, p->grid_n) : (amp_range){0, p->k_blocks};
     const amp_range rows = amp_parallel_part(p->row_panels, 1, group, p->grid_m);
     const amp_range columns = amp_parallel_part(p->b_panels, p->tile_panels, member, p->grid_n);
-    const amp_range mine = share ? amp_parallel_part(p->k_blocks, 1, member, p->grid_n) : (amp_range){0, p->k_blocks};
     const int64_t chunks = divide_up(divide_up(p->row_panels, p->grid_m), p->chunk);
     part t = {.p = p, .item = item, .columns = {columns.begin, columns.end}, .a = a, .c = c, .c_tile = c_tile};
     t.finish = amp_gemm_finish_of(p->g, item);
+    if (p->isa->finishes_late) {
+        late = (waiting){0};
+        t.late = &late;
+    }
     for (int64_t i = 0; i < chunks; i++) {
         const int64_t begin = rows.begin + i * p->chunk, end = begin + p->chunk;
         t.rows = (range){begin < rows.end ? begin : rows.end, end < rows.end ? end : rows.end};
         if (share && (i || item)) { /* the others may still read the chunk before */
 #pragma omp barrier
         }
-        pack_chunk(&t, (range){mine.begin, mine.end});
+        if (__builtin_expect(p->lies, 0))
+            prepare_lying(&t, share ? member : 0, share ? p->grid_n : 1);
+        else
+            pack_chunk(&t, (range){mine.begin, mine.end});
         if (share) {
 #pragma omp barrier
         }
@@ -333,7 +574,7 @@ static void run_item(const plan *p, int64_t item, int thread, char *a, float *c,
 
 AMP_HOT static void run_thread(const plan *p, int thread) {
     _Alignas(64) char small_a[SMALL_A_BYTES];
-    _Alignas(64) float c_tile[AMP_GEMM_MAX_TILE];
+    _Alignas(64) float c_tile[2 * AMP_GEMM_MAX_TILE];
     const int owner = p->by_batch ? thread : thread / p->grid_n;
     char *a = p->small ? small_a : p->a_scratch + (size_t)owner * p->a_group_bytes;
     float *c = p->c_scratch + (size_t)thread * p->c_thread_values;
@@ -347,19 +588,31 @@ AMP_HOT static void run_thread(const plan *p, int thread) {
 
 /* ---- Entry ---------------------------------------------------------------------------------------------------- */
 
+static __attribute__((noinline)) void list_offsets(plan *p, void *room) {
+    p->a_offsets = room;
+    if (p->raster) {
+        p->a_row_bytes = p->raster->pixel_bytes;
+        amp_gemm_raster_offsets(p->raster, p->k_blocks, p->a_offsets);
+    } else {
+        for (int64_t i = 0; i < p->k_blocks; i++) p->a_offsets[i] = i * AMP_GEMM_BLOCK * (int64_t)sizeof(uint16_t);
+    }
+}
+
 /* A team smaller than planned (a limit set by the user) takes the planned parts in turn, if they never wait for each
  * other; a plan that has barriers is made anew for the team. */
 static amp_status run_plan(plan *p) {
     const size_t owners = p->by_batch ? (size_t)p->threads : (size_t)p->grid_m;
     const size_t a_bytes = (owners * p->a_group_bytes + 63) / 64 * 64;
     const size_t c_bytes = (size_t)p->threads * p->c_thread_values * sizeof(float);
+    const size_t bytes = a_bytes + c_bytes + (p->lies ? (size_t)p->k_blocks * sizeof *p->a_offsets : 0);
     char *scratch = NULL;
-    if (a_bytes + c_bytes) {
-        scratch = amp_alloc(a_bytes + c_bytes);
-        if (!scratch) return amp_fail(AMP_ERROR_MEMORY, "gemm: no memory for %zu bytes of scratch", a_bytes + c_bytes);
+    if (bytes) {
+        scratch = amp_alloc(bytes);
+        if (!scratch) return amp_fail(AMP_ERROR_MEMORY, "gemm: no memory for %zu bytes of scratch", bytes);
         p->a_scratch = scratch;
         p->c_scratch = (float *)(scratch + a_bytes);
     }
+    if (p->lies) list_offsets(p, scratch + a_bytes + c_bytes);
     if (p->threads == 1) {
         run_thread(p, 0);
     } else {
@@ -409,7 +662,9 @@ static bool is_seamless(const amp_gemm *g) {
 
 AMP_HOT static amp_status run_planned(const amp_gemm *g, const amp_gemm_isa *isa) {
     plan p = {.g = g, .isa = isa};
+    amp_gemm_raster raster;
     choose_tiles(&p);
+    if (__builtin_expect(isa->copy_pixels != NULL, 0)) choose_place(&p, &raster);
     choose_threads(&p);
     choose_chunks(&p);
     return run_plan(&p);

@@ -29,6 +29,11 @@ typedef struct amp_gemm_pack_a {
     int64_t row;                   /* … and this the first row's number */
 } amp_gemm_pack_a;
 
+/* Copies `pixels` of so many channels, a multiple of 32, as packing does; distances are in bytes. `to` is aligned to
+ * 64. */
+typedef void amp_gemm_copy_function(char *to, int64_t to_step, const char *from, int64_t from_step, amp_dtype dtype,
+                                    int64_t channels, int64_t pixels);
+
 /* What happens to a finished tile; the pointers are those of one matrix of the batch. */
 typedef struct amp_gemm_finish {
     void *c;
@@ -61,6 +66,12 @@ typedef struct amp_gemm_tile {
     const amp_gemm_finish *finish; /* NULL, or the sums, plus what `c` has with `accumulate`, are finished, to … */
     int64_t row, column; /* … this place of C; only in a kernel that `stores`, and where nothing but a bias is added */
     int64_t repeat;      /* so many tiles below each other, of whole row panels, if `finish`; else one */
+
+    /* Of AMX alone; behind the others, so that the code of vector kernels is what it was. */
+    const int64_t *a_offsets; /* NULL; or A is not packed: its K blocks' distances from `a`, in bytes, … */
+    int64_t a_row_bytes;      /* … and that of its rows */
+    bool stream_b;            /* B is not to be kept in L1: it is not there when it is met again */
+    bool far_b;               /* B is met once, and comes from beyond L2 */
 } amp_gemm_tile;
 
 /* Where a finished tile lies: `tile` is [rows][pitch] f32, of which `columns` columns exist. */
@@ -99,15 +110,24 @@ typedef struct amp_gemm_direct {
 } amp_gemm_direct;
 
 typedef struct amp_gemm_isa {
-    bool a_f32;             /* packed A is f32 */
-    bool b_f32;             /* packed B is f32: a product of f32, A is not rounded */
-    bool stores;            /* tiles can be finished from the registers, in the product's type or f32 */
-    int max_rows;           /* of a tile with one panel of B */
-    uint8_t max_panels[17]; /* [rows]: panels that a tile of so few rows can take; 1 beyond */
-    int chunk_rows;         /* so many rows of A at least meet each stream of B */
-    int64_t group_panels;   /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
-    int64_t pass_blocks;    /* K blocks per pass over several row panels: what keeps A and B of a tile in cache */
+    bool a_f32;                    /* packed A is f32 */
+    bool b_f32;                    /* packed B is f32: a product of f32, A is not rounded */
+    bool finishes_late;            /* a tile is finished when the next has been stored: see gemm_amx.c */
+    bool stores;                   /* tiles can be finished from the registers, in the product's type or f32 */
+    int max_rows;                  /* of a tile with one panel of B */
+    uint8_t max_panels[17];        /* [rows]: panels that a tile of so few rows can take; 1 beyond */
+    int rate_shift;                /* products are 2^rate_shift times as fast as by FMA */
+    int64_t row_grain, most_grain; /* 0, or least multiply-adds of a thread: for each row of A, and for many rows */
+    int chunk_rows;                /* so many rows of A at least meet each stream of B … */
+    int near_rows;                 /* 0, or so many do if they stay in L2 meanwhile: … */
+    int64_t near_chunk_bytes;      /* … they are no more than this, and … */
+    int64_t near_l2_bytes;         /* … with what a group has of B, and its sums, than this */
+    int64_t group_panels; /* B panels that a slice of A meets in a row; 1: a slice of B meets all of A instead */
+    int64_t alias_bytes;  /* 0, or row panels a multiple of this apart meet in few sets of L2 */
+    int64_t near_bytes;   /* 0, or L1, where loads can pass it by */
+    int64_t pass_blocks;  /* K blocks per pass over several row panels: what keeps A and B of a tile in cache */
     void (*pack_a)(const amp_gemm_pack_a *p, void *dst);
+    amp_gemm_copy_function *copy_pixels; /* NULL, or tiles take rows that are not packed (gemm_raster.h) */
     void (*tile)(const amp_gemm_tile *t);
     void (*finish)(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
     void (*begin)(int panel_rows);            /* NULL, or called by each thread before its first tile … */

@@ -2,6 +2,7 @@
  * windows written out as a matrix; nothing outside of the image is read. */
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 #include <string>
@@ -96,9 +97,10 @@ void fill(T *data, const Image &image, Random *r) {
     }
 }
 
-void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool at_end, Random *r) {
+void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool at_end, Random *r,
+             int64_t columns = 0) {
     const amp_gemm_window &w = image.window;
-    const int64_t m = image.images * w.out[0] * w.out[1] * w.out[2], n = r->from(1, 40);
+    const int64_t m = image.images * w.out[0] * w.out[1] * w.out[2], n = columns ? columns : r->from(1, 40);
     const int64_t k = amp_gemm_window_k(&w);
     const size_t size = amp_dtype_size(dtype);
     EnclosedBuffer memory(size_t(image.elements) * size, at_end);
@@ -158,6 +160,65 @@ TEST_P(GemmWindow, OfManyChannels) {
         Random r{std::mt19937(7)};
         compare(kernel, image, kernel->in, at_end, &r);
     }
+}
+
+/* Whole blocks of channels: AMX loads tiles from a copy of the image, whose lines go on from one to the next. Few rows
+ * of the result, so that it has those kernels' time on an emulated CPU too. */
+Image image_of_blocks(Random *r) {
+    Image i = {};
+    amp_gemm_window &w = i.window;
+    i.images = r->from(1, 3);
+    w.channels = 32 * r->from(1, 3);
+    for (int d = 0; d < 3; d++) {
+        w.taps[d] = d == 0 ? 1 : r->from(1, 3);
+        w.stride[d] = d == 0 ? 1 : r->from(1, 3);
+        w.dilation[d] = d == 0 || r->from(0, 2) ? 1 : r->from(2, 3);
+        w.pad[d] = d == 0 ? 0 : r->from(-1, 3);
+        w.out[d] = d == 0 ? 1 : r->from(4, 14);
+        const int64_t reach = (w.out[d] - 1) * w.stride[d] - w.pad[d] + (w.taps[d] - 1) * w.dilation[d] + 1;
+        w.in[d] = d == 0 ? 1 : std::max<int64_t>(1, reach - r->from(-1, 3));
+    }
+    w.run_taps = w.dilation[2] == 1 ? w.taps[2] : 1;
+    w.step[2] = w.channels * r->from(1, 2);
+    w.step[1] = w.step[2] * w.in[2];
+    w.step[0] = w.image_stride = w.step[1] * w.in[1];
+    i.elements = i.images * w.image_stride - (w.step[2] - w.channels);
+    return i;
+}
+
+TEST_P(GemmWindow, OfWholeBlocksOfChannelsPaddedStridedAndDilated) {
+    const amp_kernel *kernel = amp_kernel_find(GetParam().c_str());
+    char reason[AMP_KERNEL_REASON_SIZE];
+    if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << reason;
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        Random r{std::mt19937(seed)};
+        const Image image = image_of_blocks(&r);
+        compare(kernel, image, kernel->in == AMP_F32 || seed % 3 ? AMP_F32 : AMP_BF16, seed % 2, &r);
+        if (HasFatalFailure()) return;
+    }
+}
+
+/* Enough products for a team on every kernel: its threads share the rows, or the columns and what is packed. */
+TEST_P(GemmWindow, TeamsGiveTheBitsOfOneThread) {
+    const amp_kernel *kernel = amp_kernel_find(GetParam().c_str());
+    char reason[AMP_KERNEL_REASON_SIZE];
+    if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << reason;
+    if (kernel->isa == AMP_ISA_REF) GTEST_SKIP() << "it would take seconds";
+    Image image = {};
+    image.images = 2;
+    image.window = {{1, 14, 14}, {1, 14, 14}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1},       {1, 1, 1},
+                    64,          3,           0,         12544,     {12544, 896, 64}};
+    image.elements = 2 * 12544;
+    const int before = amp_get_num_threads();
+    for (int threads : {2, 3}) {
+        amp_set_num_threads(threads);
+        for (int64_t columns : {40, 160}) { /* the second: a grid of columns */
+            Random r{std::mt19937(uint32_t(columns))};
+            compare(kernel, image, kernel->in, false, &r, columns);
+        }
+    }
+    amp_set_num_threads(before);
 }
 
 std::vector<std::string> kernels() {
