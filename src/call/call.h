@@ -46,10 +46,11 @@ struct amp_call {
     amp_tensor_list list;                 /* result of an op that returns a list: amp_call_list */
     amp_tensor *casts; /* room for AMP_CALL_CASTS pending casts, which need no header of their own then; NULL: none */
     int cast_count;
-    unsigned ahead; /* the layer that asks what the results are, and not for their elements: it sees the implementation's own
+    unsigned
+        ahead; /* the layer that asks what the results are, and not for their elements: it sees the implementation's own
                        calls too (call/ahead.h); 0: the call computes */
-    bool is_part;   /* … and one of those */
-    bool has_ended; /* … which it knows by now */
+    bool is_part;                  /* … and one of those */
+    bool has_ended;                /* … which it knows by now */
     struct amp_scope_frame *frame; /* the call's own: results are in it until they move to the caller's */
     amp_call_note note;
 };

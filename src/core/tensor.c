@@ -606,7 +606,6 @@ static bool tell_of_writing(const amp_tensor *t, bool is_done) {
     return __builtin_expect(!is_noted, 1) || amp_tensor_on_write(t, is_done);
 }
 
-
 const void *amp_data(const amp_tensor *t) {
     return on_cpu("data", t) && amp_tensor_read(t) ? amp_tensor_pointer(t) : NULL;
 }

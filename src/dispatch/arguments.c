@@ -16,10 +16,11 @@ static amp_status missing(const amp_call *call, const amp_arg_info *arg) {
 /* Only the layer that made a result without elements knows what to do with it. */
 static amp_status check_ahead(const amp_call *call, const amp_arg_info *arg, const amp_tensor *t) {
     if (call->layers & AMP_LAYER_CAPTURE) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID,
-                    "%s: the argument '%s', %s, is not computed yet: it comes from the function of a graph that is being "
-                    "captured, and only the thread that runs the function can use it",
-                    amp_call_name(call), arg->name, amp_describe(t));
+    return amp_fail(
+        AMP_ERROR_INVALID,
+        "%s: the argument '%s', %s, is not computed yet: it comes from the function of a graph that is being "
+        "captured, and only the thread that runs the function can use it",
+        amp_call_name(call), arg->name, amp_describe(t));
 }
 
 static amp_status check_tensor(amp_call *call, const amp_arg_info *arg, amp_tensor *t) {

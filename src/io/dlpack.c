@@ -71,7 +71,8 @@ static exported *export_tensor(amp_tensor *tensor, DLTensor *view) {
     if (!tensor || amp_tensor_device(tensor) != AMP_DEVICE_CUDA) {
         if (amp_io_check_tensor("to_dlpack", "tensor", tensor) != AMP_OK || !tensor) return NULL;
     }
-    if (amp_this_thread.layers & AMP_LAYER_CAPTURE && !amp_tensor_on_write(tensor, false)) return NULL; /* who gets it may */
+    if (amp_this_thread.layers & AMP_LAYER_CAPTURE && !amp_tensor_on_write(tensor, false))
+        return NULL; /* who gets it may */
     exported *e = amp_alloc_zeroed(sizeof *e);
     if (!e) {
         amp_fail(AMP_ERROR_MEMORY, "to_dlpack: no memory for the managed tensor");
