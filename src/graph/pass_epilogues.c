@@ -13,7 +13,7 @@
 static bool product_before(amp_net *net, int k, int value, amp_product *p) {
     if (value < 0 || net->values[value].uses != 1 || net->values[value].node < 0) return false;
     if (!amp_product_read(net, net->values[value].node, p)) return false;
-    if (!amp_product_is_lowered(net, p)) return true;
+    if (!p->is_lowered) return true;
     const amp_dtype before = net->values[value].dtype, after = net->values[net->nodes[k].results[0]].dtype;
     if (after != before && after != AMP_F32) return false;
     if (after != before) p->dtype = after;
@@ -22,7 +22,7 @@ static bool product_before(amp_net *net, int k, int value, amp_product *p) {
 
 /* What a product adds already, in f32: a bias as the region rounds it. False: it is no constant of f32. */
 static bool read_bias(const amp_net *net, const amp_product *p, amp_tensor **bias) {
-    const bool lowered = amp_product_is_lowered(net, p);
+    const bool lowered = p->is_lowered;
     *bias = NULL;
     for (int i = 0; i < 2; i++) {
         const int value = i == 0 ? p->bias : p->shift;
@@ -39,7 +39,7 @@ static bool read_bias(const amp_net *net, const amp_product *p, amp_tensor **bia
 static bool write_bias(amp_net *net, amp_product *p, amp_tensor *bias) {
     const int value = bias ? amp_net_add_constant(net, bias) : AMP_NET_NONE;
     if (value < 0) return false;
-    const bool lowered = amp_product_is_lowered(net, p);
+    const bool lowered = p->is_lowered;
     p->shift = lowered ? value : AMP_NET_NONE;
     p->bias = lowered ? AMP_NET_NONE : value;
     return true;
@@ -118,7 +118,7 @@ static bool same_shape(const amp_net_value *a, const amp_net_value *b) {
 
 /* What is added is of the sum's dtype, as is the product; but one of bf16 is added in f32 as it is. */
 static bool fit_dtypes(const amp_net *net, const amp_product *p, amp_dtype product, amp_dtype other, amp_dtype sum) {
-    if (!amp_product_is_lowered(net, p)) return product == sum && other == sum;
+    if (!p->is_lowered) return product == sum && other == sum;
     if (sum != AMP_F32) return product == sum && other == sum;
     return (other == AMP_F32 || other == AMP_BF16) && !amp_product_is_depthwise(net, p);
 }
@@ -140,7 +140,7 @@ static bool join(amp_net *net, int k, int product, int other) {
         return false;
     if (!fit_dtypes(net, &p, net->values[product].dtype, net->values[other].dtype, made.dtype)) return false;
     p.other = other;
-    p.is_mixed = amp_product_is_lowered(net, &p);
+    p.is_mixed = p.is_lowered;
     p.join = "add";
     return amp_product_write(net, k, &p);
 }

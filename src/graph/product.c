@@ -66,7 +66,16 @@ static bool read_matmul(amp_net *net, const amp_net_node *node, amp_product *p) 
     return true;
 }
 
-bool amp_product_read(amp_net *net, int k, amp_product *p) {
+/* By what it made when it was captured, for rules may keep single products in f32. */
+static bool is_lowered(const amp_net *net, int k, const amp_product *p) {
+    const amp_region_state *region = &amp_region_states[AMP_DEVICE_CPU];
+    const amp_tensor *w = net->values[p->weight].constant;
+    const amp_dtype made = net->values[net->nodes[k].results[0]].dtype;
+    const bool widens = p->dtype == AMP_F32 && region->enabled && region->dtype == AMP_BF16;
+    return (made == AMP_BF16 || widens) && w && amp_tensor_device(w) == AMP_DEVICE_CPU;
+}
+
+static bool read_product(amp_net *net, int k, amp_product *p) {
     static const struct {
         const char *name, *overload;
         bool is_conv, has_words, is_binary;
@@ -97,6 +106,12 @@ static bool is_mixed(const amp_product *p) {
     const bool is_activated = p->other >= 0 && strcmp(p->attr, "none") != 0;
     return p->shift >= 0 || p->dtype != AMP_DTYPE_NONE || (p->other >= 0 && p->is_mixed) ||
            (!p->is_conv && is_activated);
+}
+
+bool amp_product_read(amp_net *net, int k, amp_product *p) {
+    if (!read_product(net, k, p) || net->nodes[k].results[0] < 0) return false;
+    p->is_lowered = is_lowered(net, k, p);
+    return true;
 }
 
 static const char *op_of(const amp_product *p) {
@@ -131,12 +146,6 @@ bool amp_product_write(amp_net *net, int k, const amp_product *p) {
     *(amp_dims *)amp_net_field(node, "dilation") = p->dilation;
     *(amp_opt_int *)amp_net_field(node, "groups") = (amp_opt_int)AMP_SET(p->groups);
     return true;
-}
-
-bool amp_product_is_lowered(const amp_net *net, const amp_product *p) {
-    const amp_tensor *w = net->values[p->weight].constant;
-    const amp_region_state *region = &amp_region_states[AMP_DEVICE_CPU];
-    return region->enabled && region->dtype == AMP_BF16 && w && amp_tensor_device(w) == AMP_DEVICE_CPU;
 }
 
 bool amp_product_is_depthwise(const amp_net *net, const amp_product *p) {

@@ -9,11 +9,13 @@ typedef struct amp_product {
     bool is_conv;
     int input, weight, bias, scale, shift, /* values; AMP_NET_NONE: absent */
         other;                             /* result = attr(scale·product + bias + shift + other) */
-    bool is_mixed;                         /* no policy casts other */
-    amp_dtype dtype;                       /* of the result; AMP_DTYPE_NONE: that of the operands */
-    const char *join;                      /* how a linear's other joins: "add", …; NULL: there is none */
-    const char *attr;                      /* the activation in convolution_pointwise's words; literal texts */
-    const char *algorithm;                 /* of gelu */
+    bool
+        is_lowered; /* its operands are of bf16, by a region or as they are, for kernels that add what is f32 to them */
+    bool is_mixed;  /* no policy casts other */
+    amp_dtype dtype;       /* of the result; AMP_DTYPE_NONE: that of the operands */
+    const char *join;      /* how a linear's other joins: "add", …; NULL: there is none */
+    const char *attr;      /* the activation in convolution_pointwise's words; literal texts */
+    const char *algorithm; /* of gelu */
     amp_floats scalars;
     amp_dims stride, padding, dilation; /* of a convolution */
     int64_t groups;
@@ -25,9 +27,7 @@ bool amp_product_read(amp_net *net, int k, amp_product *p);
 /* Makes node k this one; its first result stays. False: no memory, or no op has all that. */
 bool amp_product_write(amp_net *net, int k, const amp_product *p);
 
-/* Whether the region that is open rounds its operands to bf16, for kernels that take what they add in f32. */
-bool amp_product_is_lowered(const amp_net *net, const amp_product *p);
-/* Such kernels store what they read. */
+/* One channel of each group: such kernels store what they read. */
 bool amp_product_is_depthwise(const amp_net *net, const amp_product *p);
 
 /* Output channels. */
