@@ -47,6 +47,10 @@ struct amp_call {
     amp_tensor *casts; /* room for AMP_CALL_CASTS pending casts, which need no header of their own then; NULL: none */
     int cast_count;
     struct amp_scope_frame *frame; /* the call's own: results are in it until they move to the caller's */
+    /* By result: tensors with memory of just its size, which amp_call_output gives instead of fresh ones, each once;
+     * NULL: none. */
+    amp_tensor *const *places;
+    unsigned fresh; /* a bit for each result that amp_call_output made, or gave a place */
     amp_call_note note;
 };
 

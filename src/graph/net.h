@@ -41,7 +41,9 @@ typedef struct amp_net {
     amp_net_node *nodes;
     int *inputs, *outputs; /* values */
     int value_count, node_count, input_count, output_count;
-    size_t value_room, node_room; /* bytes */
+    size_t value_room, node_room;    /* bytes */
+    _Atomic(struct amp_plan *) plan; /* graph/plan.h; NULL: none, … */
+    atomic_bool is_recorded;         /* … yet, if a run is being recorded, or for good */
     bool
         keeps_given; /* constants that were there before stay, without a reader too: their versions say whether the net holds */
 } amp_net;
@@ -67,7 +69,11 @@ void amp_net_replace_from(amp_net *net, int k, int old, int value);
 /* Takes out nodes whose results nobody reads, closes the gaps, and counts uses and last uses. */
 void amp_net_count(amp_net *net);
 
-/* Runs it, node by node, through the dispatcher; outputs belong to the innermost scope. */
-amp_status amp_net_execute(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
+/* Runs it: by its plan or, the first time and where that does not hold, node by node through the dispatcher. Nobody changes it any
+ * more. Outputs belong to the innermost scope. */
+amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
+
+/* One node through the dispatcher, whose operands stand in `values`; so do its results afterwards, of the innermost scope. */
+amp_status amp_net_run_node(const amp_net *net, const amp_net_node *node, amp_tensor **values);
 
 #endif /* AMP_GRAPH_NET_H */
