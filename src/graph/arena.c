@@ -42,23 +42,30 @@ static void insert(amp_arena_block **placed, int count, amp_arena_block *b) {
     placed[count] = b;
 }
 
+/* Whether the sum of all can be counted. */
+static bool is_countable(const amp_arena_block *blocks, int count) {
+    size_t sum = 0;
+    for (int i = 0; i < count; i++) {
+        if (blocks[i].bytes > SIZE_MAX / 4 || sum > SIZE_MAX / 4) return false;
+        sum += room_of(&blocks[i]);
+    }
+    return true;
+}
+
 bool amp_arena_place(amp_arena_block *blocks, int count, size_t *bytes) {
     *bytes = 0;
     if (count == 0) return true;
-    if (count > AMP_ARENA_MOST_BLOCKS) return false;
+    if (count > AMP_ARENA_MOST_BLOCKS || !is_countable(blocks, count)) return false;
     amp_arena_block **order = amp_alloc(2 * (size_t)count * sizeof(amp_arena_block *)), **placed = order + count;
     if (!order) return false;
     for (int i = 0; i < count; i++) order[i] = &blocks[i];
     qsort(order, (size_t)count, sizeof(amp_arena_block *), compare);
-    bool fits = true;
-    for (int i = 0; i < count && fits; i++) {
-        fits = order[i]->bytes < SIZE_MAX / 4 && *bytes < SIZE_MAX / 4;
-        if (!fits) break;
+    for (int i = 0; i < count; i++) {
         order[i]->offset = lowest_gap(placed, i, order[i]);
         insert(placed, i, order[i]);
         const size_t end = order[i]->offset + room_of(order[i]);
         if (end > *bytes) *bytes = end;
     }
     amp_free(order);
-    return fits;
+    return true;
 }

@@ -46,7 +46,7 @@ void expect_apart(const Blocks &blocks, size_t bytes) {
 
 TEST(Arena, AChainNeedsTwoPlaces) {
     Blocks blocks;
-    for (int k = 0; k < 100; k++) blocks.push_back({.bytes = 1000, .first = k, .last = k + 1, .offset = 0});
+    for (int k = 0; k < 100; k++) blocks.push_back({1000, k, k + 1, 0});
     EXPECT_EQ(place(blocks), 2048u);
     expect_apart(blocks, 2048);
 }
@@ -71,7 +71,7 @@ TEST(Arena, NothingOverlaps) {
         Blocks blocks;
         for (int k = 0; k < 60; k++) {
             const int length = random() % 10 == 0 ? 30 : static_cast<int>(random() % 4);
-            blocks.push_back({.bytes = random() % 5000, .first = k, .last = k + length, .offset = 0});
+            blocks.push_back({random() % 5000, k, k + length, 0});
         }
         const size_t bytes = place(blocks);
         SCOPED_TRACE(testing::Message() << "seed " << seed);
