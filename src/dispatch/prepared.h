@@ -4,8 +4,8 @@
 
 #include "call/backend.h"
 
-/* An argument that autocast put in the place of another: `tensor`, which has no meaning between calls, becomes a pending cast
- * of `source`. */
+/* An argument that autocast put in the place of another: `tensor`, which has no meaning between calls, becomes a
+ * pending cast of `source`. */
 typedef struct amp_prepared_cast {
     amp_tensor *tensor, *source;
     amp_dtype dtype;
@@ -25,8 +25,8 @@ typedef struct amp_prepared {
 /* What the CPU has for the op. */
 amp_backend_op amp_prepared_row(const amp_op_info *op);
 
-/* Runs the row, as the dispatcher would: no layer sees the call. The thread must not be inside of an op. *in_place: each result that is
- * wanted is in its place; else none is to be believed. */
+/* Runs the row, as the dispatcher would: no layer sees the call. The thread must not be inside of an op. *in_place becomes
+ * false unless each result that is wanted is in its place; then none is to be believed. */
 amp_status amp_prepared_run(const amp_prepared *prepared, bool *in_place);
 
 #endif /* AMP_DISPATCH_PREPARED_H */

@@ -17,8 +17,9 @@ typedef struct amp_arena_block {
     size_t offset;   /* found by amp_arena_place, a multiple of AMP_ARENA_ALIGNMENT */
 } amp_arena_block;
 
-/* Gives each block an offset, so that none that are needed at the same time overlap: the largest first, each into the lowest gap.
- * *bytes is how much all take. False: no memory, or more than AMP_ARENA_MOST_BLOCKS (the time grows with their square). */
+/* Gives each block an offset, so that none that are needed at the same time overlap: the largest first, each into the
+ * lowest gap. *bytes is how much all take. False: no memory, or more than AMP_ARENA_MOST_BLOCKS (the time grows with
+ * their square). */
 bool amp_arena_place(amp_arena_block *blocks, int count, size_t *bytes);
 
 #ifdef __cplusplus

@@ -69,11 +69,11 @@ void amp_net_replace_from(amp_net *net, int k, int old, int value);
 /* Takes out nodes whose results nobody reads, closes the gaps, and counts uses and last uses. */
 void amp_net_count(amp_net *net);
 
-/* Runs it: by its plan or, the first time and where that does not hold, node by node through the dispatcher. Nobody changes it any
- * more. Outputs belong to the innermost scope. */
+/* Runs it: by its plan or, the first time and where that does not hold, node by node through the dispatcher. Nobody
+ * changes it any more. Outputs belong to the innermost scope. */
 amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
 
-/* One node through the dispatcher, whose operands stand in `values`; so do its results afterwards, of the innermost scope. */
+/* One node, whose operands stand in `values`; so do its results afterwards, of the innermost scope. */
 amp_status amp_net_run_node(const amp_net *net, const amp_net_node *node, amp_tensor **values);
 
 #endif /* AMP_GRAPH_NET_H */

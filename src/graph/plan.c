@@ -284,6 +284,33 @@ void amp_plan_after(amp_plan_recorder *r, int k, amp_tensor *const *values) {
     r->node = NULL;
 }
 
+/* ---- For people ------------------------------------------------------------------------------------------------- */
+
+/* What of the arena is needed while a node runs. */
+static size_t alive_at(const amp_plan *p, int node) {
+    size_t bytes = 0;
+    for (int b = 0; b < p->block_count; b++) {
+        if (p->blocks[b].first <= node && node <= p->blocks[b].last) bytes += p->blocks[b].bytes;
+    }
+    return bytes;
+}
+
+static void tell(const amp_plan *p) {
+    size_t most = 0;
+    int dispatched = 0;
+    for (int i = 0; i < p->step_count; i++) {
+        const size_t alive = alive_at(p, p->steps[i].node);
+        if (alive > most) most = alive;
+        dispatched += p->steps[i].dispatches;
+    }
+    fprintf(stderr, "plan: %d calls, %d of them through the dispatcher; %zu bytes for %zu at once\n", p->step_count,
+            dispatched, p->arena_bytes, most);
+    for (int i = 0; i < p->step_count; i++) {
+        const amp_plan_step *s = &p->steps[i];
+        if (s->dispatches) fprintf(stderr, "plan: %s is dispatched\n", p->net->nodes[s->node].op->name);
+    }
+}
+
 /* ---- End ------------------------------------------------------------------------------------------------------- */
 
 /* When each family is needed for the last time. */
@@ -349,33 +376,6 @@ static void find_drops(amp_plan *p) {
             if (last >= from && last < to) p->drops[count++] = p->adopted[i];
         }
         p->steps[s].drop_count = count - p->steps[s].first_drop;
-    }
-}
-
-/* ---- Figures --------------------------------------------------------------------------------------------------- */
-
-void amp_plan_describe(const amp_plan *p, amp_plan_figures *figures) {
-    *figures = (amp_plan_figures){.arena_bytes = p->arena_bytes};
-    for (int s = 0; s < p->step_count; s++) {
-        size_t alive = 0;
-        figures->dispatched += p->steps[s].dispatches;
-        figures->called += !p->steps[s].dispatches;
-        for (int b = 0; b < p->block_count; b++) {
-            const bool is_alive = p->blocks[b].first <= p->steps[s].node && p->steps[s].node <= p->blocks[b].last;
-            if (is_alive) alive += p->blocks[b].bytes;
-        }
-        if (alive > figures->most_alive) figures->most_alive = alive;
-    }
-}
-
-static void tell(const amp_plan *p) {
-    amp_plan_figures f;
-    amp_plan_describe(p, &f);
-    fprintf(stderr, "plan: %d calls, %d of them through the dispatcher; %zu bytes for %zu at once\n",
-            f.called + f.dispatched, f.dispatched, f.arena_bytes, f.most_alive);
-    for (int i = 0; i < p->step_count; i++) {
-        if (p->steps[i].dispatches)
-            fprintf(stderr, "plan: %s is dispatched\n", p->net->nodes[p->steps[i].node].op->name);
     }
 }
 

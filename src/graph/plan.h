@@ -1,6 +1,6 @@
-/* Plans: how a net runs without the dispatcher. A run through the dispatcher is recorded: the row that each call came to,
- * its arguments as autocast left them, and where results had their memory. A plan's run calls the rows, with argument structs,
- * tensors' headers and places of results that were laid out before. */
+/* Plans: how a net runs without the dispatcher. A run through the dispatcher is recorded: the row that each call came
+ * to, its arguments as autocast left them, and where results had their memory. A plan's run calls the rows, with argument
+ * structs, tensors' headers and places of results that were laid out before. */
 #ifndef AMP_GRAPH_PLAN_H
 #define AMP_GRAPH_PLAN_H
 
@@ -19,19 +19,12 @@ amp_plan *amp_plan_end(amp_plan_recorder *recorder, bool succeeded);
 
 void amp_plan_free(amp_plan *plan); /* may be NULL; nobody runs it */
 
-/* The net's outputs, as amp_net_execute gives them, by any number of threads. False: not for such inputs, or somebody wants to see
- * calls, or something was not as it was when it was recorded; then nothing is done, and the dispatcher is the way. */
+/* The net's outputs, as amp_net_execute gives them, by any number of threads. False: not for such inputs, or somebody
+ * wants to see calls, or something was not as it was when it was recorded; then nothing is done, and the dispatcher is the
+ * way. */
 bool amp_plan_run(amp_plan *plan, amp_tensor *const *inputs, amp_tensor **outputs, amp_status *status);
 
 /* Whether somebody wants to see this thread's calls, or an op is running: calls go through the dispatcher. */
 bool amp_plan_is_watched(void);
-
-/* For tests and reports: bytes of the arena, the most that is alive in it at once, and steps: those that are called, and
- * those that are dispatched. */
-typedef struct amp_plan_figures {
-    size_t arena_bytes, most_alive;
-    int called, dispatched;
-} amp_plan_figures;
-void amp_plan_describe(const amp_plan *plan, amp_plan_figures *figures);
 
 #endif /* AMP_GRAPH_PLAN_H */

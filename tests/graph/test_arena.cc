@@ -1,5 +1,5 @@
-// Placing results in one block of memory: what is needed at the same time does not overlap, and the block is hardly larger
-// than the most that is needed at once.
+// Placing results in one block of memory: what is needed at the same time does not overlap, and the block is hardly
+// larger than the most that is needed at once.
 #include "graph/arena.h"
 
 #include <gtest/gtest.h>

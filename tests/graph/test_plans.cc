@@ -1,5 +1,5 @@
-// Plans: later runs of a graph call what the dispatcher would have called, with results in one block of memory. They give
-// its bits, whatever the ops are, from any thread, and leave what the caller holds alone.
+// Plans: later runs of a graph call what the dispatcher would have called, with results in one block of memory. They
+// give its bits, whatever the ops are, from any thread, and leave what the caller holds alone.
 #include <cstdlib>
 #include <functional>
 #include <thread>
@@ -251,7 +251,8 @@ TEST_F(Plans, AnyNumberOfThreads) {
     for (std::thread &t : threads) t.join();
 }
 
-// The n-th request for memory fails, for each n: a run gives an error or the right result, and later ones are as before.
+// The n-th request for memory fails, for each n: a run gives an error or the right result, and later ones are as
+// before.
 class Failing {
   public:
     Failing() {
