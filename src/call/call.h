@@ -52,6 +52,10 @@ struct amp_call {
     bool is_part;                  /* … and one of those */
     bool has_ended;                /* … which it knows by now */
     struct amp_scope_frame *frame; /* the call's own: results are in it until they move to the caller's */
+    /* By result: tensors with memory of just its size, which amp_call_output gives instead of fresh ones, each once;
+     * NULL: none. */
+    amp_tensor *const *places;
+    unsigned fresh; /* a bit for each result that amp_call_output made, or gave a place */
     amp_call_note note;
 };
 

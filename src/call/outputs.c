@@ -97,7 +97,24 @@ amp_status amp_check_result_dtype(const amp_call *call, int index, amp_dtype dty
                     amp_call_name(call), amp_target_name(call, index), amp_describe(t), amp_dtype_name(dtype));
 }
 
+/* Once: an implementation that asks again still reads what it got before. */
+static amp_tensor *place_of(const amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *t = call->fresh >> index & 1 ? NULL : call->places[index];
+    size_t bytes = amp_element_sizes[dtype];
+    for (int d = 0; d < rank; d++) bytes *= (size_t)shape[d];
+    if (!t || t->storage->bytes != bytes) return NULL;
+    t->dtype = dtype;
+    t->rank = rank;
+    t->offset = 0;
+    for (int d = 0; d < rank; d++) t->shape[d] = shape[d];
+    amp_dense_strides(rank, shape, t->strides);
+    return t;
+}
+
 AMP_HOT static amp_tensor *fresh_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *place = call->places ? place_of(call, index, dtype, rank, shape) : NULL;
+    call->fresh |= 1u << index;
+    if (place) return call->outputs[index] = place;
     amp_tensor *t = amp_backend_tensor(call->device, call->op->name, dtype, rank, shape);
     if (t && __builtin_expect(t->scope != call->frame, 0)) amp_scope_move(t, call->frame);
     if (t) atomic_store_explicit(&t->storage->produced, true, memory_order_relaxed);

@@ -13,6 +13,7 @@ enum {
     AMP_LAYER_AUTOCAST = 1u << 2,
     AMP_LAYER_TRACE = 1u << 3,
     AMP_LAYER_GRAD = 1u << 4,
+    AMP_LAYER_PLAN = 1u << 5, /* calls as their devices get them, for the plans of graphs */
     AMP_INSIDE_OP = 1u << 30, /* no layer: an implementation is running, and its inner calls see … */
     AMP_INNER_LAYERS = 8      /* … these bits from here on: none, but in an op that is made of others */
 };

@@ -22,6 +22,7 @@ static amp_layer_function layer_functions[] = {
     amp_autocast_layer, /* AMP_LAYER_AUTOCAST */
     NULL,               /* AMP_LAYER_TRACE */
     NULL,               /* AMP_LAYER_GRAD */
+    NULL,               /* AMP_LAYER_PLAN */
 };
 
 void amp_layer_install(unsigned layer, amp_layer_function run) {

@@ -1,13 +1,15 @@
-/* A net through the dispatcher: explain, autocast and the devices see its calls as a program's. */
+/* A net through the dispatcher: explain, autocast and the devices see its calls as a program's. The first such run makes
+ * the plan by which later ones run. */
 #include <limits.h>
 #include <stdalign.h>
 #include <string.h>
 
 #include "call/call.h"
+#include "core/debug.h"
 #include "core/memory.h"
 #include "core/thread.h"
 #include "graph/hand_out.h"
-#include "graph/net.h"
+#include "graph/plan.h"
 #include "policy/rules.h"
 
 enum { ITEMS = 64 }; /* of lists in one call; more are on the heap */
@@ -16,6 +18,7 @@ typedef struct execution {
     const amp_net *net;
     amp_tensor **values;
     amp_scope_frame frame; /* owns what nodes make */
+    amp_plan_recorder *recorder;
 } execution;
 
 /* ---- One call -------------------------------------------------------------------------------------------------- */
@@ -115,18 +118,52 @@ static amp_status run_all(execution *e, amp_tensor *const *inputs, amp_tensor **
     for (int i = 0; i < net->value_count; i++) e->values[i] = net->values[i].constant;
     for (int i = 0; i < net->input_count; i++) e->values[net->inputs[i]] = inputs[i];
     for (int k = 0; k < net->node_count; k++) {
+        if (e->recorder) amp_plan_before(e->recorder, k, e->values);
         AMP_TRY(run_node(e, &net->nodes[k]));
+        if (e->recorder) amp_plan_after(e->recorder, k, e->values);
         drop_unneeded(e, &net->nodes[k], k);
     }
     return amp_hand_out(&e->frame, e->values, net->outputs, net->output_count, outputs);
 }
 
-amp_status amp_net_execute(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs) {
-    execution e = {.net = net, .values = amp_alloc((size_t)net->value_count * sizeof *e.values)};
+/* One run at a time: others meanwhile go through the dispatcher, as this one does. */
+static amp_plan_recorder *begin_recording(amp_net *net, amp_tensor *const *inputs) {
+    if (amp_debug || atomic_load_explicit(&net->is_recorded, memory_order_relaxed)) return NULL;
+    if (amp_plan_is_watched() || atomic_exchange(&net->is_recorded, true)) return NULL;
+    amp_plan_recorder *recorder = amp_plan_begin(net, inputs);
+    if (!recorder) atomic_store(&net->is_recorded, false);
+    return recorder;
+}
+
+static amp_status dispatch(const amp_net *net, amp_plan_recorder *recorder, amp_tensor *const *inputs,
+                           amp_tensor **outputs) {
+    execution e = {.net = net, .recorder = recorder};
+    e.values = amp_alloc_zeroed((size_t)net->value_count * sizeof *e.values);
     if (!e.values) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for %d values", net->value_count);
     amp_scope_push(&e.frame);
     const amp_status status = run_all(&e, inputs, outputs);
     amp_scope_pop(&e.frame);
     amp_free(e.values);
     return status;
+}
+
+amp_status amp_net_dispatch(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs) {
+    return dispatch(net, NULL, inputs, outputs);
+}
+
+static amp_status dispatch_and_record(amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs) {
+    amp_plan_recorder *recorder = begin_recording(net, inputs);
+    const amp_status status = dispatch(net, recorder, inputs, outputs);
+    if (recorder) {
+        atomic_store(&net->plan, amp_plan_end(recorder, status == AMP_OK));
+        if (status != AMP_OK) atomic_store(&net->is_recorded, false);
+    }
+    return status;
+}
+
+amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs) {
+    amp_status status = AMP_OK;
+    amp_plan *plan = atomic_load_explicit(&net->plan, memory_order_acquire);
+    if (plan && amp_plan_run(plan, inputs, outputs, &status)) return status;
+    return dispatch_and_record(net, inputs, outputs);
 }

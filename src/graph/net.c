@@ -7,6 +7,7 @@
 
 #include "core/memory.h"
 #include "core/thread.h"
+#include "graph/plan.h"
 
 /* Room for one more of `size` bytes behind `count`; doubles. */
 static void *grow(void *items, size_t *room, int count, size_t size) {
@@ -42,6 +43,7 @@ static void free_node(amp_net_node *node) {
 
 void amp_net_free(amp_net *net) {
     if (!net) return;
+    amp_plan_free(atomic_load(&net->plan));
     for (int i = 0; i < net->node_count; i++) free_node(&net->nodes[i]);
     for (int i = 0; i < net->value_count; i++) amp_release(net->values[i].constant);
     amp_free(net->values);

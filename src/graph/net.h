@@ -57,6 +57,8 @@ typedef struct amp_net {
     const amp_autocast_rules *rules; /* of the region that it is for, while passes run; else NULL */
     amp_net_change changes[AMP_NET_CHANGES];
     int change_count;
+    _Atomic(struct amp_plan *) plan; /* graph/plan.h; NULL: none, … */
+    atomic_bool is_recorded;         /* … yet, if a run is being recorded, or for good */
     bool
         keeps_given; /* constants that were there before stay, without a reader too: their versions say whether the net holds */
 } amp_net;
@@ -90,8 +92,12 @@ void amp_net_join(const amp_net *net, int k, amp_net_node *made);
 /* No constant was written since it was captured. */
 bool amp_net_is_fresh(const amp_net *net);
 
-/* Runs it, node by node, through the dispatcher; outputs belong to the innermost scope. */
-amp_status amp_net_execute(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
+/* Runs it: by its plan or, the first time and where that does not hold, node by node through the dispatcher. Nobody
+ * changes it any more. Outputs belong to the innermost scope. */
+amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
+
+/* The same node by node, of a net that may still change. */
+amp_status amp_net_dispatch(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
 
 /* One node, whose operands stand in `values`; so do its results afterwards, of the innermost scope. */
 amp_status amp_net_run_node(const amp_net *net, const amp_net_node *node, amp_tensor **values);

@@ -200,7 +200,7 @@ static amp_status compute(const amp_graph_source *s, const entry *e, amp_tensor 
 }
 
 /* Elements may be such that an op refuses them: then the source computes, which knows where it was, and says so. */
-static amp_status compute_or_say(const amp_graph_source *s, const amp_net *net, amp_tensor *const *inputs,
+static amp_status compute_or_say(const amp_graph_source *s, amp_net *net, amp_tensor *const *inputs,
                                  amp_tensor **outputs) {
     amp_this_thread.is_trying = true;
     const amp_status status = amp_net_execute(net, inputs, outputs);

@@ -1,7 +1,6 @@
 /* Recording: a capture without passes, then each call once more by itself, to see what the region makes of it. */
 #include "graph/record.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,41 +69,6 @@ static void install(void) {
     amp_layer_install(AMP_LAYER_TRACE, look);
 }
 
-/* One call as a net of its own, on the values that there are; its results join them. */
-static amp_status run_one(const amp_net *net, int k, amp_tensor **values) {
-    const amp_net_node *node = &net->nodes[k];
-    amp_net one = *net;
-    int results = 0;
-    int *which = amp_alloc(((size_t)node->operand_count + 2 * (size_t)node->result_count + 1) * sizeof *which);
-    amp_tensor **tensors = amp_alloc(((size_t)node->operand_count + (size_t)node->result_count + 1) * sizeof *tensors);
-    if (!which || !tensors) {
-        amp_free(which);
-        amp_free(tensors);
-        return amp_fail(AMP_ERROR_MEMORY, "graph_save: no memory for a call of %s", node->op->name);
-    }
-    one.nodes = (amp_net_node *)node;
-    one.node_count = 1;
-    one.inputs = which;
-    one.input_count = 0;
-    for (int i = 0; i < node->operand_count; i++) {
-        const int value = node->operands[i].value;
-        if (value < 0) continue;
-        tensors[one.input_count] = values[value];
-        one.inputs[one.input_count++] = value;
-    }
-    one.outputs = which + one.input_count;
-    for (int i = 0; i < node->result_count; i++) {
-        if (node->results[i] >= 0) one.outputs[results++] = node->results[i];
-    }
-    one.output_count = results;
-    amp_tensor **outputs = tensors + one.input_count;
-    const amp_status status = amp_net_execute(&one, tensors, outputs);
-    for (int i = 0; status == AMP_OK && i < results; i++) values[one.outputs[i]] = outputs[i];
-    amp_free(which);
-    amp_free(tensors);
-    return status;
-}
-
 static void drop(const amp_net *net, const amp_scope_frame *frame, amp_tensor **tensors, int k) {
     const amp_net_node *node = &net->nodes[k];
     for (int i = 0; i < node->operand_count + node->result_count; i++) {
@@ -116,7 +80,7 @@ static void drop(const amp_net *net, const amp_scope_frame *frame, amp_tensor **
     }
 }
 
-static amp_status look_at(amp_record *record, const amp_net *running, int k, amp_tensor **tensors) {
+static amp_status look_at(amp_record *record, int k, amp_tensor **tensors) {
     const amp_net_node *node = &record->net->nodes[k];
     amp_recorded_call *call = &record->calls[k];
     call->args = amp_alloc(node->op->args_size);
@@ -128,29 +92,21 @@ static amp_status look_at(amp_record *record, const amp_net *running, int k, amp
     }
     looking l = {.node = node, .call = call}, *outer = current;
     current = &l;
-    const amp_status status = run_one(running, k, tensors);
+    const amp_status status = amp_net_run_node(record->net, node, tensors);
     current = outer;
     return status;
 }
 
-/* The values' last uses are those of the whole net, which the calls by themselves must not see. */
-static amp_status look_at_all(amp_record *record, amp_tensor *const *inputs, amp_tensor **tensors,
-                              amp_net_value *values) {
+static amp_status look_at_all(amp_record *record, amp_tensor *const *inputs, amp_tensor **tensors) {
     const amp_net *net = record->net;
-    amp_net running = *net;
     amp_scope_frame frame;
-    memcpy(values, net->values, (size_t)net->value_count * sizeof *values);
-    for (int i = 0; i < net->value_count; i++) {
-        values[i].last_use = INT_MAX;
-        tensors[i] = net->values[i].constant;
-    }
+    for (int i = 0; i < net->value_count; i++) tensors[i] = net->values[i].constant;
     for (int i = 0; i < net->input_count; i++) tensors[net->inputs[i]] = inputs[i];
-    running.values = values;
     amp_status status = AMP_OK;
     amp_scope_push(&frame);
     amp_layer_activate(AMP_LAYER_TRACE, true);
     for (int k = 0; status == AMP_OK && k < net->node_count; k++) {
-        status = look_at(record, &running, k, tensors);
+        status = look_at(record, k, tensors);
         drop(net, &frame, tensors, k);
     }
     amp_layer_activate(AMP_LAYER_TRACE, false);
@@ -159,16 +115,13 @@ static amp_status look_at_all(amp_record *record, amp_tensor *const *inputs, amp
 }
 
 static amp_status look_at_calls(amp_record *record, const char *name, amp_tensor *const *inputs) {
-    const size_t count = (size_t)record->net->value_count;
-    amp_tensor **tensors = amp_alloc((count + 1) * sizeof *tensors);
-    amp_net_value *values = amp_alloc((count + 1) * sizeof *values);
+    amp_tensor **tensors = amp_alloc(((size_t)record->net->value_count + 1) * sizeof *tensors);
     record->calls = amp_alloc_zeroed(((size_t)record->net->node_count + 1) * sizeof *record->calls);
-    const bool there = tensors && values && record->calls;
     const amp_status status =
-        there ? look_at_all(record, inputs, tensors, values)
-              : amp_fail(AMP_ERROR_MEMORY, "graph_save: %s: no memory for %d calls", name, record->net->node_count);
+        tensors && record->calls
+            ? look_at_all(record, inputs, tensors)
+            : amp_fail(AMP_ERROR_MEMORY, "graph_save: %s: no memory for %d calls", name, record->net->node_count);
     amp_free(tensors);
-    amp_free(values);
     return status;
 }
 

@@ -179,7 +179,7 @@ static amp_status fill(amp_unsettled *u, const amp_tensor *made) {
 static amp_status run_part(part *p, const amp_unsettled_list *list) {
     amp_scope_frame frame;
     amp_scope_push(&frame);
-    amp_status status = amp_net_execute(&p->net, list->inputs, p->outputs);
+    amp_status status = amp_net_dispatch(&p->net, list->inputs, p->outputs);
     for (int i = 0; i < p->net.output_count && status == AMP_OK; i++) status = fill(p->wanted[i], p->outputs[i]);
     amp_scope_pop(&frame);
     return status;

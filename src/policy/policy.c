@@ -35,7 +35,12 @@ static const amp_policy override_policies[] = {
 enum { NO_POLICY = 0 };
 static _Atomic unsigned char forced[AMP_MAX_OP_ID][AMP_DEVICE_COUNT];
 static _Atomic unsigned char registered[AMP_MAX_OP_ID]; /* in force from amp_init() on */
+static atomic_uint changes;                             /* of the two */
 static atomic_int default_table = AMP_TABLE_TORCH;
+
+unsigned amp_policy_version(void) {
+    return atomic_load_explicit(&changes, memory_order_relaxed);
+}
 
 const char *amp_policy_name(amp_policy policy) {
     return (unsigned)policy < AMP_POLICY_COUNT ? policy_names[policy] : "?";
@@ -95,6 +100,7 @@ static amp_status set_override(const char *name, amp_device device, amp_override
         atomic_store_explicit(&forced[o->id][device], above, memory_order_relaxed);
         if (one_overload) break;
     }
+    atomic_fetch_add_explicit(&changes, 1, memory_order_relaxed);
     return AMP_OK;
 }
 
@@ -105,6 +111,7 @@ void amp_policy_register(const amp_op_info *op, amp_policy policy) {
         unsigned char nothing = NO_POLICY;
         atomic_compare_exchange_strong(&forced[op->id][d], &nothing, above);
     }
+    atomic_fetch_add_explicit(&changes, 1, memory_order_relaxed);
 }
 
 amp_status amp_autocast_override(const char *op, amp_device device, amp_override override) {

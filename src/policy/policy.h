@@ -14,6 +14,9 @@ typedef struct amp_policy_choice {
 /* args: the op's argument struct, for predicates; NULL: assume that they hold. */
 amp_policy_choice amp_policy_of(const amp_op_info *op, amp_device device, amp_table table, const void *args);
 
+/* Changes with every override and registration. */
+unsigned amp_policy_version(void);
+
 /* From now on the op has this policy on every device and in every table, below overrides. */
 void amp_policy_register(const amp_op_info *op, amp_policy policy);
 

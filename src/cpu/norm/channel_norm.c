@@ -367,10 +367,10 @@ static bool is_channels_last(const amp_tensor *t) {
 /* The output in the input's own order. */
 static amp_status make_output_like(norm *p) {
     const amp_tensor *in = p->in;
-    amp_tensor *base = amp_tensor_new(p->call->op->name, in->dtype, in->rank, in->shape);
-    if (!base) return amp_pending_error();
-    p->out = p->call->outputs[0] = amp_tensor_view(p->call->op->name, base, in->rank, in->shape, in->strides, 0);
-    return p->out ? AMP_OK : amp_pending_error();
+    p->out = amp_call_output(p->call, 0, in->dtype, in->rank, in->shape);
+    if (!p->out) return amp_pending_error();
+    for (int d = 0; d < in->rank; d++) p->out->strides[d] = in->strides[d];
+    return AMP_OK;
 }
 
 typedef struct batch_statistics {
