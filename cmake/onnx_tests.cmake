@@ -6,6 +6,7 @@ target_link_libraries(onnx_node_cases PRIVATE amp_internal)
 # Real models in all the ways that a graph computes them; tests/onnx/check_models.py runs it.
 add_executable(model_modes tests/onnx/model_modes.cc)
 set_target_properties(model_modes PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+target_include_directories(model_modes PRIVATE tests/support)
 target_link_libraries(model_modes PRIVATE amp_internal)
 set(node_cases ${PROJECT_SOURCE_DIR}/tests/onnx/node_cases.sh $<TARGET_FILE:onnx_node_cases>)
 add_test(NAME onnx_node_cases COMMAND ${node_cases})

@@ -6,6 +6,7 @@
 #include "graph/product.h"
 #include "policy/policy.h"
 #include "policy/regions.h"
+#include "policy/rules.h"
 
 /* Ops whose result has no other values than the first argument's, or 0: rounding before is rounding behind. */
 static bool only_moves(const amp_net_node *node) {
@@ -19,9 +20,12 @@ static bool only_moves(const amp_net_node *node) {
     return false;
 }
 
-static bool lowers(const amp_net_node *node) {
+static bool lowers(const amp_net *net, const amp_net_node *node) {
     const amp_region_state *region = &amp_region_states[AMP_DEVICE_CPU];
-    return amp_policy_of(node->op, AMP_DEVICE_CPU, region->table, node->args).policy == AMP_POLICY_LOWER;
+    if (node->is_f32) return false;
+    amp_policy_choice choice = amp_policy_of(node->op, AMP_DEVICE_CPU, region->table, node->args);
+    if (net->rules) choice = amp_rules_choose(net->rules, node->op, choice);
+    return choice.policy == AMP_POLICY_LOWER;
 }
 
 /* From the last reader to the first: rounded[v] stays true where all of them round. */
@@ -30,7 +34,7 @@ static void find_rounded(const amp_net *net, bool *rounded) {
     for (int i = 0; i < net->output_count; i++) rounded[net->outputs[i]] = false;
     for (int k = net->node_count - 1; k >= 0; k--) {
         const amp_net_node *node = &net->nodes[k];
-        const bool casts = lowers(node), moves = only_moves(node) && node->results[0] >= 0;
+        const bool casts = lowers(net, node), moves = only_moves(node) && node->results[0] >= 0;
         for (int i = 0; i < node->operand_count; i++) {
             const amp_net_operand *o = &node->operands[i];
             const bool cast = casts && !(node->op->args[o->argument].flags & AMP_ARG_UNCAST);
@@ -43,7 +47,7 @@ static bool round_result(amp_net *net, int k, const bool *rounded) {
     amp_product p;
     const int result = net->nodes[k].results[0];
     if (strstr(net->nodes[k].op->name, "_pointwise") == NULL || !amp_product_read(net, k, &p)) return false;
-    if (p.dtype != AMP_F32 || result < 0) return false;
+    if (p.dtype != AMP_F32 || result < 0 || net->nodes[k].is_f32) return false;
     if (!rounded[result] && !amp_product_is_depthwise(net, &p)) return false;
     p.dtype = AMP_DTYPE_NONE;
     if (!amp_product_write(net, k, &p)) return false;

@@ -234,6 +234,30 @@ TEST_F(Watch, WrongArguments) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"graph_watch"}));
 }
 
+// A sum in f32 is rounded where it is made only if all who read it would round it.
+TEST_F(Watch, WhatAPinnedStepReadsIsNotRounded) {
+    amp_tensor *shift = random_tensor(AMP_F32, {8}, 5);
+    make([=](amp_tensor *t) {
+        amp_tensor *h = op("add", {op("linear", {t, w}), shift});
+        amp_label("second") h = op("linear", {h, v});
+        return h;
+    });
+    for (const bool pinned : {false, true}) {
+        amp_autocast_rules *rules =
+            amp_autocast_rules_parse(pinned ? "amp-policy 1\nf32 node \"second\"\n" : "amp-policy 1\n", "rules");
+        ASSERT_NE(rules, nullptr) << amp_last_error();
+        amp_autocast_args args = region_args();
+        args.rules = rules;
+        const Region region(args);
+        seen.steps.clear();
+        EXPECT_EQ(watch(x), AMP_OK) << amp_last_error();
+        ASSERT_EQ(seen.steps.size(), 2u);
+        EXPECT_EQ(seen.steps[0].dtype, pinned ? AMP_F32 : AMP_BF16);
+        EXPECT_EQ(seen.steps[1].dtype, pinned ? AMP_F32 : AMP_BF16);
+        amp_autocast_rules_release(rules);
+    }
+}
+
 // What is kept in f32 by a rule, and what is made of it.
 TEST_F(Watch, RulesKeepStepsInF32) {
     make(mlp());

@@ -166,7 +166,7 @@ class Explain(unittest.TestCase):
 
     def test_many_nodes(self):
         for environment in ({}, {"PATH": "/nonexistent"}):
-            page, text = self.page(self.write("long.onnx", long_model(1300)), "--runs", "3", environment=environment)
+            page, text = self.page(self.write("long.onnx", long_model(1600)), "--runs", "3", environment=environment)
             self.assertGreater(page.tags["article"], 800)
             self.assertEqual(page.tags["article"], text.count('id="n'))
 

@@ -368,9 +368,9 @@ static bool is_channels_last(const amp_tensor *t) {
 static amp_status make_output_like(norm *p) {
     const amp_tensor *in = p->in;
     p->out = amp_call_output(p->call, 0, in->dtype, in->rank, in->shape);
-    if (!p->out) return amp_pending_error();
-    for (int d = 0; d < in->rank; d++) p->out->strides[d] = in->strides[d];
-    return AMP_OK;
+    amp_tensor *made = p->call->outputs[0]; /* of a call that runs ahead too */
+    for (int d = 0; made && d < in->rank; d++) made->strides[d] = in->strides[d];
+    return p->out ? AMP_OK : amp_pending_error();
 }
 
 typedef struct batch_statistics {
