@@ -29,3 +29,6 @@ endforeach()
 # The fuzzer of ops without libFuzzer: a few thousand calls, the same each time.
 add_test(NAME fuzz_ops.random COMMAND replay_ops --random 3000 20261121)
 set_tests_properties(fuzz_ops.random PROPERTIES LABELS fast TIMEOUT 900)
+# … and that of traced programs: some hundred networks.
+add_test(NAME fuzz_graph.random COMMAND replay_graph --random 400 20261123)
+set_tests_properties(fuzz_graph.random PROPERTIES LABELS fast TIMEOUT 900)
