@@ -94,11 +94,14 @@ include(cmake/onnx_tests.cmake)
 foreach(command run bench audit explain_model)
     add_test(NAME tool_${command} COMMAND python3 -B ${PROJECT_SOURCE_DIR}/tests/tool/test_${command}.py $<TARGET_FILE:amp_tool>)
 endforeach()
-add_test(NAME onnx_models COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py $<TARGET_FILE:amp_tool>)
+# Debian's Python has the NumPy that scripts/setup installs; one that comes before it in the path need not have.
+find_program(AMP_PYTHON_NUMPY python3 PATHS /usr/bin NO_DEFAULT_PATH)
+find_program(AMP_PYTHON_NUMPY python3)
+add_test(NAME onnx_models COMMAND ${AMP_PYTHON_NUMPY} ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py $<TARGET_FILE:amp_tool>)
 set_tests_properties(tool_run tool_bench tool_audit tool_explain_model onnx_models PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
 # … saved as files and loaded again; and in all the ways that a graph computes.
-add_test(NAME onnx_saved COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_saved.py $<TARGET_FILE:amp_tool>)
-add_test(NAME onnx_model_modes COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py --modes $<TARGET_FILE:model_modes>)
+add_test(NAME onnx_saved COMMAND ${AMP_PYTHON_NUMPY} ${PROJECT_SOURCE_DIR}/tests/onnx/check_saved.py $<TARGET_FILE:amp_tool>)
+add_test(NAME onnx_model_modes COMMAND ${AMP_PYTHON_NUMPY} ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py --modes $<TARGET_FILE:model_modes>)
 set_tests_properties(onnx_saved onnx_model_modes PROPERTIES LABELS full SKIP_RETURN_CODE 77 TIMEOUT 3600)
 
 include(cmake/replay.cmake)

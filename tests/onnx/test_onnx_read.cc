@@ -43,6 +43,12 @@ TEST_F(OnnxRead, MetadataIsFoundByItsKey) {
     EXPECT_STREQ(amp_graph_metadata(g, "zero"), "be");
     EXPECT_EQ(amp_graph_metadata(g, "char"), nullptr);
     EXPECT_EQ(amp_graph_metadata(g, nullptr), nullptr);
+    amp_tensor *x = amp_test::random_tensor(AMP_F32, {2, 3}, 1);
+    EXPECT_EQ(amp_graph_save(g, path().c_str(), &x, 1, nullptr), AMP_OK) << amp_last_error();
+    amp_graph *saved = amp_graph_load(path().c_str(), nullptr);
+    EXPECT_EQ(amp_graph_metadata(saved, "character"), alphabet);
+    EXPECT_STREQ(amp_graph_metadata(saved, ""), "no key");
+    amp_graph_release(saved);
     amp_graph_release(g);
     EXPECT_EQ(amp_graph_metadata(nullptr, "author"), nullptr);
     const auto identity = [](void *, amp_tensor *const *inputs, amp_tensor **outputs) {

@@ -100,7 +100,7 @@ static void write_picture(FILE *out, const page *p) {
     fputs("</svg>\n", out);
 }
 
-static void write_tools(FILE *out, const page *p) {
+static void write_legend_and_tools(FILE *out, const page *p) {
     fputs(
         "<div class=\"bar-tools\"><span class=\"script\"><input id=\"find\" type=\"search\" placeholder=\"find op, "
         "name, "
@@ -119,7 +119,7 @@ static void write_tools(FILE *out, const page *p) {
 
 void page_write_graph(FILE *out, const page *p) {
     fprintf(out, "<section>\n<h2>The steps that run in %s</h2>\n", p->shown == RUN_BF16 ? "bf16" : "f32");
-    write_tools(out, p);
+    write_legend_and_tools(out, p);
     fputs("<div class=\"bench\">\n<div class=\"pane\">\n", out);
     write_picture(out, p);
     fputs("</div>\n", out); /* the other half is page_write_steps' */

@@ -14,8 +14,6 @@
 #include "core/memory.h"
 #include "onnx/read/reader.h"
 
-enum { MOST_FILES = 1024 };
-
 /* ---- Names ---- */
 
 /* The length of a location's first part, and where the next one begins. */
@@ -99,10 +97,11 @@ static amp_status file_of_descriptor(amp_onnx_reader *reader, const char *path, 
         *number = i;
         if (memory->files[i].device == info.st_dev && memory->files[i].number == info.st_ino) return AMP_OK;
     }
-    if (memory->file_count == MOST_FILES) {
-        return amp_onnx_read_fail(reader, AMP_ERROR_IO, "external data lies in more than %d files", MOST_FILES);
+    if (memory->file_count == AMP_ONNX_MOST_FILES) {
+        return amp_onnx_read_fail(reader, AMP_ERROR_IO, "external data lies in more than %d files",
+                                  AMP_ONNX_MOST_FILES);
     }
-    if (!memory->files) memory->files = amp_alloc(MOST_FILES * sizeof *memory->files);
+    if (!memory->files) memory->files = amp_alloc(AMP_ONNX_MOST_FILES * sizeof *memory->files);
     if (!memory->files) return amp_onnx_no_memory(reader);
     amp_file_map *map = amp_file_map_descriptor("graph_load", path, descriptor);
     if (!map) return amp_pending_error();

@@ -6,14 +6,7 @@
 #include "core/memory.h"
 #include "onnx/read/reader.h"
 
-enum {
-    UNPACKED_BASE = 64 << 20, /* bytes that protobuf-c may take of any skeleton, … */
-    UNPACKED_FACTOR = 4,      /* … and how many for each byte of the file that is in it */
-    MOST_LINKS = 4 * AMP_ONNX_MOST_ITEMS,
-    MOST_TEXT = 256 << 20, /* bytes of names in the bodies of functions, each as often as it is called */
-    MOST_SHOWN = 200,      /* bytes of a path in a sentence */
-    MOST_OPSETS = 256      /* that a model, or a function, imports */
-};
+enum { MOST_SHOWN = 200 }; /* bytes of a path in a sentence */
 
 /* ---- What the parts share ---- */
 
@@ -46,15 +39,15 @@ amp_status amp_onnx_count(amp_onnx_reader *reader, int64_t items, int64_t links,
     reader->items += items;
     reader->links += links;
     reader->text += text;
-    if (reader->items > AMP_ONNX_MOST_ITEMS || reader->text > MOST_TEXT) {
+    if (reader->items > AMP_ONNX_MOST_ITEMS || reader->text > AMP_ONNX_MOST_BODY_TEXT) {
         return amp_onnx_read_fail(reader, AMP_ERROR_INVALID,
                                   "the model, its functions written out, has more than %d nodes, values and attributes",
                                   AMP_ONNX_MOST_ITEMS);
     }
-    if (reader->links <= MOST_LINKS) return AMP_OK;
+    if (reader->links <= AMP_ONNX_MOST_LINKS) return AMP_OK;
     return amp_onnx_read_fail(reader, AMP_ERROR_INVALID,
                               "the model's nodes, its functions written out, have more than %d inputs and outputs",
-                              MOST_LINKS);
+                              AMP_ONNX_MOST_LINKS);
 }
 
 const char *amp_onnx_domain_of(const char *domain) {
@@ -103,7 +96,7 @@ static void arena_free(void *arena, void *memory) {
 static amp_status unpack(amp_onnx_reader *reader, const amp_onnx_skeleton *skeleton) {
     amp_onnx_arena *arena = &reader->memory->arena;
     ProtobufCAllocator allocator = {.alloc = arena_alloc, .free = arena_free, .allocator_data = arena};
-    const size_t most = UNPACKED_BASE + UNPACKED_FACTOR * skeleton->kept;
+    const size_t most = AMP_ONNX_UNPACKED_BASE + AMP_ONNX_UNPACKED_FACTOR * skeleton->kept;
     arena->most = most;
     reader->proto = amp_onnx__model_proto__unpack(&allocator, skeleton->bytes, skeleton->data);
     arena->most = SIZE_MAX;
@@ -136,9 +129,9 @@ bool amp_onnx_find_opset(const amp_onnx_opsets *opsets, const char *domain, int6
 /* Of a domain that is there twice, the first. */
 static amp_status fill_opsets(const amp_onnx_reader *reader, size_t count, amp_onnx_opset_proto *const *imports,
                               amp_onnx_opsets *opsets) {
-    if (count > MOST_OPSETS) {
+    if (count > AMP_ONNX_MOST_OPSETS) {
         return amp_onnx_read_fail(reader, AMP_ERROR_INVALID, "%zu opsets are imported, expected at most %d", count,
-                                  MOST_OPSETS);
+                                  AMP_ONNX_MOST_OPSETS);
     }
     opsets->imports = imports;
     for (size_t i = 0; i < count; i++) {

@@ -6,8 +6,6 @@
 #include "core/memory.h"
 #include "onnx/read/reader.h"
 
-enum { MOST_DEPTH = 48 }; /* of graphs and functions in each other */
-
 #define FAIL(...) amp_onnx_read_fail(place->reader, AMP_ERROR_INVALID, __VA_ARGS__)
 
 /* ---- Words for sentences ---- */
@@ -276,9 +274,9 @@ static amp_status finish(amp_onnx_place *place) {
 
 /* Reading recurses. */
 static amp_status check_depth(const amp_onnx_place *place) {
-    if (place->reader->depth <= MOST_DEPTH) return AMP_OK;
+    if (place->reader->depth <= AMP_ONNX_MOST_GRAPH_DEPTH) return AMP_OK;
     return FAIL("%s: graphs and functions lie more than %d deep in each other", amp_onnx_place_words(place).text,
-                MOST_DEPTH);
+                AMP_ONNX_MOST_GRAPH_DEPTH);
 }
 
 static amp_status read_parts(amp_onnx_place *place, const amp_onnx_graph_proto *proto) {

@@ -5,11 +5,6 @@
 
 #include "onnx/read/reader.h"
 
-enum {
-    MOST_ATTRIBUTES = 64, /* of a node, or of a function */
-    MOST_CALLS = 16       /* of functions in each other */
-};
-
 #define FAIL_AS(code, ...) amp_onnx_read_fail(place->reader, (code), __VA_ARGS__)
 #define FAIL(...) FAIL_AS(AMP_ERROR_INVALID, __VA_ARGS__)
 
@@ -161,9 +156,9 @@ static amp_status read_attribute(const reading *r, amp_onnx_attribute *to) {
 
 static amp_status check_attributes(const amp_onnx_place *place, size_t index) {
     const amp_onnx_node_proto *proto = place->node_protos[index];
-    if (proto->n_attribute > MOST_ATTRIBUTES) {
+    if (proto->n_attribute > AMP_ONNX_MOST_ATTRIBUTES) {
         return FAIL("%s has %zu attributes, expected at most %d", amp_onnx_node_words(place, index).text,
-                    proto->n_attribute, MOST_ATTRIBUTES);
+                    proto->n_attribute, AMP_ONNX_MOST_ATTRIBUTES);
     }
     for (size_t i = 0; i < proto->n_attribute; i++) {
         const char *name = amp_onnx_text_of(proto->attribute[i]->name);
@@ -266,15 +261,16 @@ static amp_status check_call(const amp_onnx_place *place, size_t index, const am
         if (call->function == function)
             return FAIL("%s calls the function that it stands in: it would never end", words.text);
     }
-    if (depth > MOST_CALLS) return FAIL("%s: functions call each other more than %d deep", words.text, MOST_CALLS);
+    if (depth > AMP_ONNX_MOST_CALL_DEPTH)
+        return FAIL("%s: functions call each other more than %d deep", words.text, AMP_ONNX_MOST_CALL_DEPTH);
     if (proto->n_input > function->n_input) {
         return FAIL("%s has %zu inputs, but the function %zu", words.text, proto->n_input, function->n_input);
     }
     if (proto->n_output > function->n_output) {
         return FAIL("%s has %zu outputs, but the function %zu", words.text, proto->n_output, function->n_output);
     }
-    if (function->n_attribute + function->n_attribute_proto <= MOST_ATTRIBUTES) return AMP_OK;
-    return FAIL("%s calls a function of more than %d attributes", words.text, MOST_ATTRIBUTES);
+    if (function->n_attribute + function->n_attribute_proto <= AMP_ONNX_MOST_ATTRIBUTES) return AMP_OK;
+    return FAIL("%s calls a function of more than %d attributes", words.text, AMP_ONNX_MOST_ATTRIBUTES);
 }
 
 static amp_status add_binding(amp_onnx_place *place, size_t index, amp_onnx_call *call, const char *name) {

@@ -5,10 +5,7 @@
 #include "core/thread.h"
 #include "onnx/read/reader.h"
 
-enum {
-    FROM_MAP = 4096,      /* bytes from which a tensor stays in the file's map */
-    MOST_TENSORS = 100000 /* of a model: each takes half a kilobyte, however small */
-};
+enum { FROM_MAP = 4096 }; /* bytes from which a tensor stays in the file's map */
 static const int64_t most_elements = INT64_C(1) << 40;
 
 typedef enum list_kind { FLOAT_DATA, INT32_DATA, INT64_DATA, DOUBLE_DATA } list_kind;
@@ -247,8 +244,8 @@ static amp_status adopt(amp_onnx_reader *reader, amp_tensor *tensor) {
 amp_tensor *amp_onnx_read_tensor(amp_onnx_reader *reader, amp_onnx_tensor_proto *proto, const char *what) {
     amp_tensor *tensor = amp_onnx_made(reader, proto);
     if (tensor) return tensor;
-    if (reader->memory->tensor_count == MOST_TENSORS) {
-        amp_onnx_read_fail(reader, AMP_ERROR_INVALID, "the model has more than %d tensors", MOST_TENSORS);
+    if (reader->memory->tensor_count == AMP_ONNX_MOST_TENSORS) {
+        amp_onnx_read_fail(reader, AMP_ERROR_INVALID, "the model has more than %d tensors", AMP_ONNX_MOST_TENSORS);
         return NULL;
     }
     making m = {.reader = reader, .proto = proto, .what = what};

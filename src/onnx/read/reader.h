@@ -6,6 +6,7 @@
 #include "io/file_map.h"
 #include "onnx/model.h"
 #include "onnx/read/arena.h"
+#include "onnx/read/bounds.h"
 #include "onnx/read/names.h"
 #include "onnx/read/onnx.pb-c.h"
 #include "onnx/read/skim.h"
@@ -125,7 +126,7 @@ const char *amp_onnx_domain_of(const char *domain);
 /* The version of a domain; false: it is not imported. */
 bool amp_onnx_find_opset(const amp_onnx_opsets *opsets, const char *domain, int64_t *version);
 
-enum { AMP_ONNX_FUNCTION_KEY = 3 * AMP_ONNX_MOST_TEXT + 3 };
+enum { AMP_ONNX_FUNCTION_KEY = 3 * AMP_ONNX_MOST_NAME + 3 };
 /* What functions are found by, domain:name:overload, into AMP_ONNX_FUNCTION_KEY bytes. */
 void amp_onnx_function_key(const char *domain, const char *name, const char *overload, char *key);
 /* NULL: amp_onnx_no_memory. */

@@ -10,13 +10,10 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "onnx/read/bounds.h"
 #include "onnx/read/onnx.pb-c.h"
 
-enum {
-    MOST_DEPTH = 48,       /* of messages: 15 graphs in each other */
-    MOST_FIELDS = 8000000, /* what is kept; each costs protobuf-c about 100 bytes while it scans */
-    LENGTH_BYTES = 5       /* of a message's length, which is not known when it begins: not the shortest, but legal */
-};
+enum { LENGTH_BYTES = 5 }; /* of a message's length, which is not known when it begins: not the shortest, but legal */
 enum { WIRE_VARINT = 0, WIRE_8 = 1, WIRE_BYTES = 2, WIRE_4 = 5, WIRE_NONE = 8 };
 
 typedef struct skimmer {
@@ -150,9 +147,9 @@ static amp_status check_wire(skimmer *s, const ProtobufCMessageDescriptor *messa
 /* A zero byte would make two names of C equal that are not. */
 static amp_status check_text(skimmer *s, const ProtobufCMessageDescriptor *message,
                              const ProtobufCFieldDescriptor *known, const field *f) {
-    if (f->end - f->value > AMP_ONNX_MOST_TEXT) {
+    if (f->end - f->value > AMP_ONNX_MOST_NAME) {
         return FAIL(f->begin, "%s.%s has %zu bytes, expected at most %d", message->short_name, known->name,
-                    f->end - f->value, AMP_ONNX_MOST_TEXT);
+                    f->end - f->value, AMP_ONNX_MOST_NAME);
     }
     if (!memchr(s->data + f->value, 0, f->end - f->value)) return AMP_OK;
     return FAIL(f->begin, "%s.%s has a zero byte in it", message->short_name, known->name);
@@ -173,7 +170,8 @@ static amp_status count_field(skimmer *s, const ProtobufCMessageDescriptor *mess
     if (s->items > AMP_ONNX_MOST_ITEMS) {
         return FAIL(f->begin, "the model has more than %d nodes, values and attributes", AMP_ONNX_MOST_ITEMS);
     }
-    if (++s->fields > MOST_FIELDS) return FAIL(f->begin, "the model has more than %d fields", MOST_FIELDS);
+    if (++s->fields > AMP_ONNX_MOST_FIELDS)
+        return FAIL(f->begin, "the model has more than %d fields", AMP_ONNX_MOST_FIELDS);
     return AMP_OK;
 }
 
@@ -194,7 +192,8 @@ static amp_status skim_inner(skimmer *s, const ProtobufCFieldDescriptor *known, 
     const unsigned char tag[] = {(unsigned char)((known->id & 0xf) << 3 | WIRE_BYTES | (known->id > 15) << 7),
                                  (unsigned char)(known->id >> 4)}; /* numbers below 2048 */
     const unsigned char length[LENGTH_BYTES] = {0};
-    if (depth == MOST_DEPTH) return FAIL(f->begin, "messages lie more than %d deep in each other", MOST_DEPTH);
+    if (depth == AMP_ONNX_MOST_MESSAGE_DEPTH)
+        return FAIL(f->begin, "messages lie more than %d deep in each other", AMP_ONNX_MOST_MESSAGE_DEPTH);
     AMP_TRY(append(s, tag, known->id > 15 ? 2 : 1));
     AMP_TRY(append(s, length, sizeof length));
     s->longer += LENGTH_BYTES - 1;

@@ -225,6 +225,21 @@ static AmpOnnx__GraphProto *graph_proto(message *m) {
     return g;
 }
 
+/* What the maker of a loaded model wrote into it goes on with it: labels, letters. */
+static void fill_metadata(message *m, AmpOnnx__ModelProto *model) {
+    const amp_graph_source *source = m->w->source;
+    model->metadata_props = get(m, (size_t)source->metadata_count, sizeof *model->metadata_props);
+    for (int i = 0; !m->failed && i < source->metadata_count; i++) {
+        const amp_graph_property *from = &source->metadata[i];
+        AmpOnnx__PropertyProto *to = NEW(m, AmpOnnx__PropertyProto, AMP_ONNX__PROPERTY_PROTO__INIT);
+        if (m->failed) return;
+        to->key = (char *)(uintptr_t)from->key;
+        to->has_value = true;
+        to->value = (ProtobufCBinaryData){strlen(from->value), (uint8_t *)(uintptr_t)from->value};
+        model->metadata_props[model->n_metadata_props++] = to;
+    }
+}
+
 static AmpOnnx__ModelProto *model_proto(message *m) {
     const amp_writer *w = m->w;
     AmpOnnx__ModelProto *model = NEW(m, AmpOnnx__ModelProto, AMP_ONNX__MODEL_PROTO__INIT);
@@ -244,6 +259,7 @@ static AmpOnnx__ModelProto *model_proto(message *m) {
     model->n_opset_import = 1;
     model->opset_import = opsets;
     model->graph = graph_proto(m);
+    fill_metadata(m, model);
     return model;
 }
 
