@@ -99,10 +99,10 @@ find_program(AMP_PYTHON_NUMPY python3 PATHS /usr/bin NO_DEFAULT_PATH)
 find_program(AMP_PYTHON_NUMPY python3)
 add_test(NAME onnx_models COMMAND ${AMP_PYTHON_NUMPY} ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py $<TARGET_FILE:amp_tool>)
 set_tests_properties(tool_run tool_bench tool_audit tool_explain_model onnx_models PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
-# … saved as files and loaded again; and in all the ways that a graph computes.
+# … saved as files and loaded again, and in all the ways that a graph computes: `ctest --preset models`, by hand.
 add_test(NAME onnx_saved COMMAND ${AMP_PYTHON_NUMPY} ${PROJECT_SOURCE_DIR}/tests/onnx/check_saved.py $<TARGET_FILE:amp_tool>)
 add_test(NAME onnx_model_modes COMMAND ${AMP_PYTHON_NUMPY} ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py --modes $<TARGET_FILE:model_modes>)
-set_tests_properties(onnx_saved onnx_model_modes PROPERTIES LABELS full SKIP_RETURN_CODE 77 TIMEOUT 3600)
+set_tests_properties(onnx_saved onnx_model_modes PROPERTIES LABELS models SKIP_RETURN_CODE 77 TIMEOUT 3600)
 
 include(cmake/replay.cmake)
 # The rest looks at what a user gets. Instrumented libraries are not for users.
