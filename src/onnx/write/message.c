@@ -225,13 +225,26 @@ static AmpOnnx__GraphProto *graph_proto(message *m) {
     return g;
 }
 
+/* What its maker wrote stays with the model. */
+static AmpOnnx__PropertyProto *property(message *m, const amp_graph_property *given) {
+    AmpOnnx__PropertyProto *p = NEW(m, AmpOnnx__PropertyProto, AMP_ONNX__PROPERTY_PROTO__INIT);
+    if (!p) return NULL;
+    p->key = (char *)given->key;
+    p->has_value = true;
+    p->value = (ProtobufCBinaryData){strlen(given->value), (uint8_t *)given->value};
+    return p;
+}
+
 static AmpOnnx__ModelProto *model_proto(message *m) {
     const amp_writer *w = m->w;
     AmpOnnx__ModelProto *model = NEW(m, AmpOnnx__ModelProto, AMP_ONNX__MODEL_PROTO__INIT);
     AmpOnnx__OperatorSetIdProto *opset = NEW(m, AmpOnnx__OperatorSetIdProto, AMP_ONNX__OPERATOR_SET_ID_PROTO__INIT),
                                 **opsets = get(m, 1, sizeof *opsets);
     char *version = get(m, VERSION_BYTES, 1);
+    const size_t count = (size_t)w->source->metadata_count;
+    void **metadata = get(m, count, sizeof *metadata);
     if (m->failed) return NULL;
+    for (size_t i = 0; i < count; i++) metadata[i] = property(m, &w->source->metadata[i]);
     snprintf(version, VERSION_BYTES, "%s%s", amp_version_string(), w->portable ? AMP_ONNX_PORTABLE : "");
     opset->domain = "";
     opset->has_version = true;
@@ -243,6 +256,8 @@ static AmpOnnx__ModelProto *model_proto(message *m) {
     model->producer_version = version;
     model->n_opset_import = 1;
     model->opset_import = opsets;
+    model->n_metadata_props = count;
+    model->metadata_props = (AmpOnnx__PropertyProto **)metadata;
     model->graph = graph_proto(m);
     return model;
 }
