@@ -170,4 +170,38 @@ TEST_F(PlanSeams, OpsOfTheProgramMayKeepViews) {
     kept = nullptr;
 }
 
+std::vector<double> under(const char *label, const std::function<std::vector<double>()> &function) {
+    EXPECT_EQ(amp_label_enter(label), AMP_OK);
+    const std::vector<double> y = function();
+    EXPECT_EQ(amp_label_exit(), AMP_OK);
+    return y;
+}
+
+// Rules for a label hold for runs under it, whichever label came first, and however the run is made.
+TEST_F(PlanSeams, RulesForLabels) {
+    amp_tensor *w = random_tensor(AMP_F32, {16, 16}, 1), *x = random_tensor(AMP_F32, {8, 16}, 2);
+    amp_autocast_rules *rules = amp_autocast_rules_parse("amp-policy 1\nf32 node \"here\"", "rules");
+    amp_autocast_args args = {};
+    args.struct_size = sizeof args;
+    args.rules = rules;
+    for (const bool here_first : {false, true}) {
+        make([=](amp_tensor *const *t) { return Tensors{op("linear", {op("linear", {t[0], w}), w})}; });
+        const Region region(args);
+        const auto plain = [&] { return run(x); };
+        const auto want = under("here", [&] { return eager(x); }), elsewhere = eager(x);
+        EXPECT_NE(want, elsewhere);
+        if (here_first) {
+            EXPECT_EQ(under("here", plain), want);
+        }
+        for (int round = 0; round < 3; round++) {
+            EXPECT_EQ(run(x), elsewhere) << round;
+            EXPECT_EQ(under("here", plain), want) << round;
+            EXPECT_EQ(under("there", plain), elsewhere) << round;
+        }
+        amp_graph_release(graph_);
+        graph_ = nullptr;
+    }
+    amp_autocast_rules_release(rules);
+}
+
 } // namespace
