@@ -170,6 +170,28 @@ TEST_F(PlanSeams, OpsOfTheProgramMayKeepViews) {
     kept = nullptr;
 }
 
+// What another thread's capture has not computed is refused by a plan too, not read as zeros.
+TEST_F(PlanSeams, InputsThatAreNotComputedYet) {
+    make([](amp_tensor *const *x) { return Tensors{op("exp", {op("mul.scalar", {x[0], 3.0})})}; });
+    amp_tensor *x = random_tensor(AMP_F32, {4, 6}, 1);
+    for (int round = 0; round < 3; round++) EXPECT_EQ(run(x), eager(x)) << round;
+    Function captured = [&](amp_tensor *const *t) {
+        amp_tensor *h = op("mul.scalar", {t[0], 2.0});
+        std::thread([&] {
+            const Scope scope;
+            amp_tensor *y = nullptr;
+            EXPECT_EQ(amp_graph_run(graph_, &h, 1, &y, 1), AMP_ERROR_INVALID);
+            EXPECT_NE(std::string(amp_last_error()).find("is not computed yet"), std::string::npos) << amp_last_error();
+            amp_clear_error();
+        }).join();
+        return Tensors{h};
+    };
+    amp_graph *outer = amp_graph_trace("outer", compute, &captured, 1, 1, nullptr);
+    amp_tensor *y = nullptr;
+    EXPECT_EQ(amp_graph_run(outer, &x, 1, &y, 1), AMP_OK) << amp_last_error();
+    amp_graph_release(outer);
+}
+
 std::vector<double> under(const char *label, const std::function<std::vector<double>()> &function) {
     EXPECT_EQ(amp_label_enter(label), AMP_OK);
     const std::vector<double> y = function();
