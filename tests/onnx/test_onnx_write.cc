@@ -418,6 +418,12 @@ TEST_F(Write, RecurrentLayers) {
     }
 }
 
+TEST_F(Write, ZerosOfBothSigns) {
+    check({"zeros", {tensor(AMP_F32, {2}, {-1.0, 2.0})}, [](const Tensors &t) {
+               return Tensors{op("leaky_relu", {t[0], 0.0}), op("leaky_relu", {t[0], -0.0})};
+           }});
+}
+
 // ---- Files ------------------------------------------------------------------------------------------------------------
 
 class Files : public Write {
