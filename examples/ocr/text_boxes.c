@@ -189,6 +189,7 @@ static int by_x(const void *a, const void *b) {
 
 /* From the top to the bottom; of those beside each other, from the left to the right. */
 static void sort_boxes(text_box *boxes, int count) {
+    if (count == 0) return; /* there is no array then, which qsort wants */
     qsort(boxes, (size_t)count, sizeof *boxes, by_y);
     for (int first = 0, end; first < count; first = end) {
         for (end = first + 1; end < count; end++) {

@@ -12,10 +12,11 @@
 #include "core/verbose.h"
 #include "graph/capture.h"
 #include "graph/passes.h"
+#include "policy/place.h"
 #include "policy/regions.h"
 #include "policy/rules.h"
 
-enum { WORDS_OF_REGION = 4, WORDS_OF_INPUT = 3 + AMP_MAX_RANK, MOST_READ_BYTES = 8192 };
+enum { WORDS_OF_REGION = 5, WORDS_OF_INPUT = 3 + AMP_MAX_RANK, MOST_READ_BYTES = 8192 };
 
 /* What a net is for, and the net. */
 typedef struct entry {
@@ -64,6 +65,15 @@ static amp_device device_of(const amp_graph_source *s, amp_tensor *const *inputs
     return s->input_count > 0 ? amp_tensor_device(inputs[0]) : AMP_DEVICE_CPU;
 }
 
+/* FNV-1a of where a function is called, which is part of its calls' places; nodes of models have names of their own. */
+static int64_t place_key(const amp_graph_source *s, const amp_autocast_rules *rules) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    if (!s->is_programs || !amp_rules_have_places(rules)) return 0;
+    for (const char *c = amp_place ? amp_place : amp_label_path(); *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    return (int64_t)hash;
+}
+
 static void write_key(const amp_graph_source *s, amp_tensor *const *inputs, int64_t *key) {
     const amp_device device = device_of(s, inputs);
     const amp_region_state *region = &amp_region_states[device];
@@ -72,6 +82,7 @@ static void write_key(const amp_graph_source *s, amp_tensor *const *inputs, int6
     key[1] = region->enabled ? (int64_t)region->dtype : 0;
     key[2] = region->enabled ? (int64_t)region->table : 0;
     key[3] = amp_rules_number(amp_region_rules(device));
+    key[4] = place_key(s, amp_region_rules(device));
     for (int i = 0; i < s->input_count; i++) {
         int64_t *at = key + WORDS_OF_REGION + (size_t)i * WORDS_OF_INPUT;
         at[0] = inputs[i]->dtype;

@@ -183,8 +183,9 @@ static int family_of(const amp_plan_recorder *r, const amp_tensor *t) {
     return AMP_NET_NONE;
 }
 
-/* A view of what an operand views, always: nothing is computed. */
+/* A view of what an operand views, always: nothing is computed. An op of the program may give something else another time. */
 static bool all_are_views(const amp_plan_recorder *r) {
+    if (amp_op_is_user(r->node->op)) return false;
     for (int i = 0; i < r->node->result_count; i++) {
         const int value = r->node->results[i];
         const int family = value >= 0 ? family_of(r, r->values[value]) : AMP_NET_NONE;
@@ -240,7 +241,7 @@ static void add_fresh(amp_plan_recorder *r, int value, int k) {
 
 static void add_adopted(amp_plan_recorder *r, int value) {
     amp_plan *p = r->plan;
-    const int shared = family_of(r, r->values[value]);
+    const int shared = amp_op_is_user(r->node->op) ? AMP_NET_NONE : family_of(r, r->values[value]);
     add_header(p, value, r->values[value], shared >= 0 ? shared : add_family(p, AMP_PLAN_HEAP, value));
     p->adopted[p->adopted_count++] = value;
 }
@@ -324,6 +325,18 @@ static void find_ends(amp_plan *p) {
     }
 }
 
+/* Ops of the program may keep views of their arguments, which then have memory of their own. */
+static void find_lent(amp_plan *p) {
+    for (int s = 0; s < p->step_count; s++) {
+        const amp_net_node *node = &p->net->nodes[p->steps[s].node];
+        if (!amp_op_is_user(node->op)) continue;
+        for (int i = 0; i < node->operand_count; i++) {
+            const int value = node->operands[i].value, family = value >= 0 ? p->families[value] : AMP_NET_NONE;
+            if (family >= 0 && p->family[family].place == AMP_PLAN_ARENA) p->family[family].place = AMP_PLAN_OUTER;
+        }
+    }
+}
+
 /* Blocks of what turned out to be outputs' go. */
 static void close_gaps(amp_plan *p) {
     int kept = 0;
@@ -388,6 +401,7 @@ amp_plan *amp_plan_end(amp_plan_recorder *r, bool succeeded) {
     succeeded &= p->step_count <= AMP_ARENA_MOST_BLOCKS; /* the time grows with the square, here too */
     if (succeeded) {
         find_ends(p);
+        find_lent(p);
         close_gaps(p);
         find_placed(p);
         find_viewed(p);

@@ -11,7 +11,7 @@
 /* Values that share memory. */
 typedef enum amp_plan_place {
     AMP_PLAN_ARENA,
-    AMP_PLAN_OUTER, /* an output's, which outlives the run: made for each */
+    AMP_PLAN_OUTER, /* an output's, or what an op of the program sees: may outlive the run, made for each */
     AMP_PLAN_INPUT, /* the caller's */
     AMP_PLAN_HEAP   /* what a call through the dispatcher made */
 } amp_plan_place;

@@ -304,6 +304,7 @@ static bool holds(const amp_plan *p, amp_tensor *const *inputs) {
         return false;
     for (int i = 0; i < p->net->input_count; i++) {
         if (!amp_same_layout(inputs[i], &p->headers[p->net->inputs[i]])) return false;
+        if (inputs[i]->storage->is_ahead) return false; /* another thread's: the dispatcher says so */
     }
     return true;
 }

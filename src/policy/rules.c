@@ -274,6 +274,10 @@ static bool is_place_f32(const amp_autocast_rules *rules, const char *place) {
     return found;
 }
 
+bool amp_rules_have_places(const amp_autocast_rules *rules) {
+    return rules && rules->place_count > 0;
+}
+
 const char *amp_autocast_rules_unmet(const amp_autocast_rules *rules) {
     for (int i = 0; rules && i < rules->place_count; i++) {
         if (!atomic_load_explicit(&rules->met[i], memory_order_relaxed)) return rules->places[i];

@@ -11,6 +11,9 @@ int amp_rules_number(const amp_autocast_rules *rules);
 /* Those of a number; NULL: they are gone, or never were. */
 const amp_autocast_rules *amp_rules_of_number(int number);
 
+/* Whether some of them are for places. rules may be NULL. */
+bool amp_rules_have_places(const amp_autocast_rules *rules);
+
 /* Whether they keep calls of this op, made at this place ("" or NULL: nowhere known), in f32. rules may be NULL. */
 bool amp_rules_keep_f32(const amp_autocast_rules *rules, const amp_op_info *op, const char *place);
 

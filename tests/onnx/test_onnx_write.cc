@@ -418,6 +418,12 @@ TEST_F(Write, RecurrentLayers) {
     }
 }
 
+TEST_F(Write, ZerosOfBothSigns) {
+    check({"zeros", {tensor(AMP_F32, {2}, {-1.0, 2.0})}, [](const Tensors &t) {
+               return Tensors{op("leaky_relu", {t[0], 0.0}), op("leaky_relu", {t[0], -0.0})};
+           }});
+}
+
 // ---- Files ------------------------------------------------------------------------------------------------------------
 
 class Files : public Write {
@@ -457,6 +463,23 @@ TEST_F(Files, NamesOfTheFileStay) {
     EXPECT_EQ(input.shape[1], 300);
     EXPECT_EQ(output.shape[1], 6);
     EXPECT_EQ(output.dtype, AMP_F32);
+}
+
+// An alphabet, say, without which a text recogniser's file is of no use.
+TEST_F(Files, MetadataStay) {
+    const std::string alphabet = onnx_writer::repeated("abcdefgh\n", 20000);
+    write(onnx_writer::model(onnx_writer::relu_graph(), {},
+                             onnx_writer::bytes(14, onnx_writer::entry("character", alphabet)) +
+                                 onnx_writer::bytes(14, onnx_writer::entry("author", ""))),
+          "in.onnx");
+    const Graph graph = load("in.onnx");
+    amp_tensor *x = random_f32({2, 3});
+    for (const amp_graph_form form : {AMP_GRAPH_TYPED, AMP_GRAPH_PORTABLE}) {
+        ASSERT_EQ(save(graph.get(), {x}, "out.onnx", in_form(form)), AMP_OK) << amp_last_error();
+        const Graph loaded = load("out.onnx");
+        EXPECT_EQ(amp_graph_metadata(loaded.get(), "character"), alphabet);
+        EXPECT_STREQ(amp_graph_metadata(loaded.get(), "author"), "");
+    }
 }
 
 TEST_F(Files, AFileThatIsReadCanBeReplaced) {

@@ -10,9 +10,9 @@ enum { LEAST_OPSET = 13, LEAST_PORTABLE_OPSET = 17, AXES_ARE_INPUTS = 18, NAME_B
 /* ---- Equal nodes ----------------------------------------------------------------------------------------------- */
 
 static bool is_equal_attribute(const amp_made_attribute *a, const amp_made_attribute *b) {
-    if (strcmp(a->name, b->name) != 0 || a->kind != b->kind || a->count != b->count || a->number != b->number ||
-        a->integers[0] != b->integers[0])
+    if (strcmp(a->name, b->name) != 0 || a->kind != b->kind || a->count != b->count || a->integers[0] != b->integers[0])
         return false;
+    if (memcmp(&a->number, &b->number, sizeof a->number) != 0) return false; /* 0 and -0 are two */
     if (a->text != b->text && (!a->text || !b->text || strcmp(a->text, b->text) != 0)) return false;
     return a->count == 0 || memcmp(a->integers, b->integers, (size_t)a->count * sizeof *a->integers) == 0;
 }
