@@ -59,7 +59,8 @@ void picture_sample(const picture *p, const picture_grid *g, int stride, float *
         for (int column = 0; column < g->width; column++) {
             double sum[CHANNELS] = {0};
             for (int i = 0; i < points * points; i++) {
-                const double a = column + (i % points + 0.5) / points, d = row + (i / points + 0.5) / points;
+                const int across = i % points, down = i / points;
+                const double a = column + (across + 0.5) / points, d = row + (down + 0.5) / points;
                 add_point(p, g->x + a * g->across[0] + d * g->down[0], g->y + a * g->across[1] + d * g->down[1], sum);
             }
             float *to = planes + (size_t)row * (size_t)stride + (size_t)column;

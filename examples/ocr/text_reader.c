@@ -208,7 +208,7 @@ bool text_reader_read(const text_reader *r, const picture *p, text_page *page, c
 }
 
 void text_page_free(text_page *page) {
-    for (int i = 0; i < page->count; i++) free(page->lines[i].text);
+    for (int i = 0; page->lines && i < page->count; i++) free(page->lines[i].text);
     free(page->lines);
     *page = (text_page){0};
 }

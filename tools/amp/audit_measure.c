@@ -119,8 +119,9 @@ static int measure_set(audit_accuracy *a, const audit_sets *sets, const run_mode
 int audit_measure(audit_accuracy *a, const audit_sets *sets, const run_model *m, const run_options *o,
                   const amp_autocast_rules *rules) {
     amp_tensor **outputs = calloc((size_t)m->output_count + 1, sizeof *outputs);
-    int code = outputs ? AMP_EXIT_OK : run_no_memory();
+    int code = AMP_EXIT_OK;
     *a = (audit_accuracy){.cosine = 1};
+    if (!outputs) return run_no_memory();
     run_use_rules(rules);
     for (int set = 0; !code && set < sets->count; set++) code = measure_set(a, sets, m, set, outputs);
     run_use_rules(NULL);

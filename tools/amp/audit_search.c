@@ -38,7 +38,7 @@ static int try_marked(search *s, audit_accuracy *a) {
 /* The shortest beginning that will do; s->count + 1: not even all. */
 static int bisect(search *s, int *length) {
     int bad = 0, good = s->count;
-    audit_accuracy a;
+    audit_accuracy a = {0};
     mark(s, good, 0, 0);
     int code = try_marked(s, &a);
     s->r->after = a;
@@ -65,7 +65,7 @@ static int drop_unneeded(search *s, int *length) {
     for (int part = (*length + 1) / 2; part > 0; part = part > 1 ? (part + 1) / 2 : 0) {
         for (int to = *length; to > 0;) {
             const int from = to > part ? to - part : 0;
-            audit_accuracy a;
+            audit_accuracy a = {0};
             if (run_milliseconds() > s->end) {
                 s->r->gave_up_early = true;
                 return AMP_EXIT_OK;
@@ -105,9 +105,10 @@ static double gain_of(const audit_accuracy *a, const run_options *o) {
 
 static int order_by_gain(search *s) {
     gain *gains = calloc((size_t)s->count + 1, sizeof *gains);
-    int code = gains ? AMP_EXIT_OK : run_no_memory();
+    int code = AMP_EXIT_OK;
+    if (!gains) return run_no_memory();
     for (int i = 0; !code && i < s->count; i++) {
-        audit_accuracy a;
+        audit_accuracy a = {0};
         s->r->gave_up_early = s->r->gave_up_early || run_milliseconds() > s->end;
         gains[i] = (gain){s->order[i], -1e300 - i}; /* what there is no time for keeps its order */
         if (s->r->gave_up_early) continue;

@@ -136,7 +136,7 @@ int amp_command_convert(int argc, char **argv) {
     int code = parse(argc, argv, &o);
     if (!code && o.help) {
         fputs(help, stdout);
-    } else if (!code) {
+    } else if (!code && o.out) {
         code = convert(&o);
     }
     run_options_free(&o.run);

@@ -171,7 +171,8 @@ static void choose_raster(plan *p, amp_gemm_raster *r) {
     const double of_block = LINE_CYCLES * 32 + BLOCK_CYCLES * (double)p->b_panels;
     const double packing = (double)p->row_panels * (double)p->k_blocks * of_block;
     const double pixels = (double)(amp_gemm_raster_lines(r, chunk) * r->line_rows * phases) * (double)chunks;
-    const double copying = pixels * (double)(r->w->channels / AMP_GEMM_BLOCK) * LINE_CYCLES;
+    const int64_t blocks = r->w->channels / AMP_GEMM_BLOCK;
+    const double copying = pixels * (double)blocks * LINE_CYCLES;
     const double products = (double)q.row_panels * (double)p->k_blocks * BLOCK_CYCLES * (double)p->b_panels;
     const size_t bytes = amp_gemm_raster_size(r, chunk);
     if (copying + products >= packing || bytes > RASTER_BYTES) return;
@@ -228,7 +229,8 @@ static void choose_threads(plan *p) {
 static void use_raster(plan *p) {
     const int64_t passes = p->chunk == 1 ? 1 : divide_up(p->k_blocks, p->most_blocks);
     p->pass_blocks = divide_up(p->k_blocks, passes);
-    const int64_t fit = GROUP_B_BYTES / (p->pass_blocks * AMP_GEMM_BLOCK_VALUES * (int64_t)sizeof(uint16_t));
+    const int64_t slice = p->pass_blocks * AMP_GEMM_BLOCK_VALUES * (int64_t)sizeof(uint16_t);
+    const int64_t fit = slice > 0 ? GROUP_B_BYTES / slice : 1;
     p->a_group_bytes = amp_gemm_raster_size(p->raster, p->chunk);
     if (p->group > fit) p->group = fit < 1 ? 1 : fit;
 }

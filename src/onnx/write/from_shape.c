@@ -107,7 +107,7 @@ amp_status from_flip(amp_written_call *c) {
 
 /* ---- Joining --------------------------------------------------------------------------------------------------- */
 
-enum { MOST_PARTS = 1024 };
+enum { MOST_PARTS = AMP_RECORD_OPERANDS };
 
 /* PyTorch lets cat skip vectors without elements. */
 static bool is_skipped(const amp_writer *w, int value, int rank) {
@@ -119,8 +119,7 @@ static amp_status join(amp_written_call *c, bool stacks) {
     const int given = amp_written_count(c, "tensors"), axis = amp_written_axis(c, "dim", 0, shape.rank);
     int parts[MOST_PARTS], count = 0;
     int64_t extents[AMP_MAX_RANK];
-    if (given > MOST_PARTS || given > AMP_RECORD_OPERANDS)
-        return amp_written_fail(c, "%d tensors; at most %d can be saved", given, AMP_RECORD_OPERANDS);
+    if (given > MOST_PARTS) return amp_written_fail(c, "%d tensors; at most %d can be saved", given, MOST_PARTS);
     memcpy(extents, shape.extents, sizeof extents);
     if (stacks) extents[axis] = 1;
     for (int i = 0; i < given; i++) {
