@@ -100,7 +100,7 @@ bool page_dot(page_picture *p);
 enum { PAGE_LINES = 3 };
 void page_node_lines(const page_node *node, const page_steps *steps, const run_report *r, char *lines[PAGE_LINES]);
 
-/* ---- The page (page_write.c, page_summary.c, page_step.c, page_graph.c, page_style.c) ---------------------------- */
+/* ---- The page (page_write.c, page_summary.c, page_step.c, page_graph.c, page_legend.c, page_style.c) ---------------------------- */
 typedef struct page {
     const run_report *report;
     page_steps steps[RUN_KINDS]; /* of what was asked for */
@@ -115,6 +115,7 @@ bool page_has(const page *p, run_kind kind);
 void page_text(FILE *out, const char *text);
 void page_write(FILE *out, const page *p);
 void page_write_summary(FILE *out, const page *p);
+void page_write_legend(FILE *out, const page *p);
 void page_write_graph(FILE *out, const page *p);
 /* The table of all steps, and what is told of each. */
 void page_write_steps(FILE *out, const page *p);

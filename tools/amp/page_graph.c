@@ -100,26 +100,9 @@ static void write_picture(FILE *out, const page *p) {
     fputs("</svg>\n", out);
 }
 
-static void write_legend_and_tools(FILE *out, const page *p) {
-    fputs(
-        "<div class=\"bar-tools\"><span class=\"script\"><input id=\"find\" type=\"search\" placeholder=\"find op, "
-        "name, "
-        "kernel, type …\" aria-label=\"find\"><span id=\"hits\" class=\"soft\"></span><button id=\"out\" "
-        "title=\"smaller\">−"
-        "</button><button id=\"in\" title=\"larger\">+</button><button id=\"fit\">all of it</button></span><span>"
-        "<span class=\"key bf16\"></span>bf16<span class=\"key f32\"></span>f32<span class=\"key "
-        "other\"></span>other types"
-        "<span class=\"key cast\"></span>cast: read in another type</span><span class=\"soft\">Larger and fuller: more "
-        "time.",
-        out);
-    if (!p->picture.is_dots)
-        fputs(" In the order of the run; Graphviz’s dot, where it is installed, places it as a graph.", out);
-    fputs("</span></div>\n", out);
-}
-
 void page_write_graph(FILE *out, const page *p) {
     fprintf(out, "<section>\n<h2>The steps that run in %s</h2>\n", p->shown == RUN_BF16 ? "bf16" : "f32");
-    write_legend_and_tools(out, p);
+    page_write_legend(out, p);
     fputs("<div class=\"bench\">\n<div class=\"pane\">\n", out);
     write_picture(out, p);
     fputs("</div>\n", out); /* the other half is page_write_steps' */
