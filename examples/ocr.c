@@ -3,7 +3,6 @@
 #include <amp/amp.h>
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "measuring.h"
 #include "ocr_report.h"
+#include "terminal.h"
 
 static const char usage[] =
     "Usage: ocr [OPTION]... [PICTURE]\n"
@@ -33,16 +33,6 @@ typedef struct options {
     int threads;
     bool json;
 } options;
-
-static int complain(int status, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("ocr: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    return status;
-}
 
 /* ---- The point of it all ----------------------------------------------------------------------------------------- */
 
@@ -117,22 +107,25 @@ static int parse_options(options *o, int argc, char **argv) {
         else if (c == HELP || c == 'h')
             return fputs(usage, stdout), 1;
         else
-            return complain(WRONG_USAGE, "--help tells what there is") + 1;
+            return terminal_complain("ocr", WRONG_USAGE, "--help tells what there is") + 1;
         if (o->threads < 0)
-            return complain(WRONG_USAGE, "--threads takes a number from 1 to 4096, not '%s'", optarg) + 1;
+            return terminal_complain("ocr", WRONG_USAGE, "--threads takes a number from 1 to 4096, not '%s'", optarg) +
+                   1;
     }
-    if (argc - optind > 1) return complain(WRONG_USAGE, "one picture at a time, not %d", argc - optind) + 1;
+    if (argc - optind > 1)
+        return terminal_complain("ocr", WRONG_USAGE, "one picture at a time, not %d", argc - optind) + 1;
     if (argc > optind) o->picture = argv[optind];
     return 0;
 }
 
 static int show(const ocr_result *r, const options *o) {
-    if (o->svg && !ocr_draw(r, o->svg)) return complain(FAILED, "%s cannot be written: %s", o->svg, strerror(errno));
+    if (o->svg && !ocr_draw(r, o->svg))
+        return terminal_complain("ocr", FAILED, "%s cannot be written: %s", o->svg, strerror(errno));
     if (o->json)
         ocr_report_json(r);
     else if (!ocr_report(r))
-        return complain(FAILED, "no memory for a report");
-    if (fflush(stdout) != 0 || ferror(stdout)) return complain(FAILED, "the output cannot be written");
+        return terminal_complain("ocr", FAILED, "no memory for a report");
+    if (fflush(stdout) != 0 || ferror(stdout)) return terminal_complain("ocr", FAILED, "the output cannot be written");
     return 0;
 }
 
@@ -147,13 +140,13 @@ static bool read_both(const text_reader *reader, ocr_result *r, bool once, char 
 static int run(const options *o, text_reader *reader, ocr_result *r) {
     char why[SENTENCE] = "";
     if (o->threads > 0) amp_set_num_threads(o->threads);
-    if (!picture_open(&r->image, o->picture, why, sizeof why)) return complain(FAILED, "%s", why);
+    if (!picture_open(&r->image, o->picture, why, sizeof why)) return terminal_complain("ocr", FAILED, "%s", why);
     if (!text_reader_open(reader, o->models, why, sizeof why)) {
         const char *hint =
             access(o->models, F_OK) != 0 ? "; `scripts/setup demo` fetches them, --models names them" : "";
-        return complain(FAILED, "%s%s", why, hint);
+        return terminal_complain("ocr", FAILED, "%s%s", why, hint);
     }
-    return read_both(reader, r, o->json, why) ? show(r, o) : complain(FAILED, "%s", why);
+    return read_both(reader, r, o->json, why) ? show(r, o) : terminal_complain("ocr", FAILED, "%s", why);
 }
 
 int main(int argc, char **argv) {

@@ -2,7 +2,6 @@
  * region. */
 #include <amp/amp.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "minilm.h"
 #include "report.h"
 #include "sentences.h"
+#include "terminal.h"
 #include "wordpiece.h"
 
 static const char usage[] =
@@ -60,16 +60,6 @@ typedef struct demo {
     measurement result;
     double *times; /* [batches, MAX_ROUNDS, PRECISIONS] seconds */
 } demo;
-
-static int complain(int status, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("sentence_embedding: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    return status;
-}
 
 /* ---- The point of it all ----------------------------------------------------------------------------------------- */
 
@@ -251,12 +241,14 @@ static int parse_options(options *o, int argc, char **argv) {
         else if (c == HELP || c == 'h')
             return fputs(usage, stdout), 1;
         else
-            return complain(WRONG_USAGE, "--help tells what there is") + 1;
+            return terminal_complain("sentence_embedding", WRONG_USAGE, "--help tells what there is") + 1;
         if (o->threads < 0)
-            return complain(WRONG_USAGE, "--threads takes a number from 1 to 4096, not '%s'", optarg) + 1;
+            return terminal_complain("sentence_embedding", WRONG_USAGE,
+                                     "--threads takes a number from 1 to 4096, not '%s'", optarg) +
+                   1;
         if (o->max_tokens < 0)
-            return complain(WRONG_USAGE, "--max-tokens takes a number from 2 to %d, not '%s'", MINILM_MAX_TOKENS,
-                            optarg) +
+            return terminal_complain("sentence_embedding", WRONG_USAGE,
+                                     "--max-tokens takes a number from 2 to %d, not '%s'", MINILM_MAX_TOKENS, optarg) +
                    1;
     }
     o->texts = argv + optind;
@@ -281,7 +273,7 @@ static bool read_texts(sentences *out, const options *o, wordpiece_error *error)
 /* The usual reason why the model cannot be opened is that the program runs elsewhere. */
 static int complain_of_model(const options *o, const char *sentence) {
     const char *hint = access(o->model, F_OK) != 0 ? "; run from the repository's root, or give --model DIR" : "";
-    return complain(FAILED, "%s%s", sentence, hint);
+    return terminal_complain("sentence_embedding", FAILED, "%s%s", sentence, hint);
 }
 
 static bool prepare(demo *d, const options *o, wordpiece_error *error) {
@@ -315,17 +307,19 @@ static int run(demo *d, const options *o) {
     if (o->threads > 0) amp_set_num_threads(o->threads);
     if (!prepare(d, o, &error))
         return d->texts.items && !d->tokenizer ? complain_of_model(o, error.sentence)
-                                               : complain(FAILED, "%s", error.sentence);
+                                               : terminal_complain("sentence_embedding", FAILED, "%s", error.sentence);
     d->model = minilm_open(o->model);
-    if (!d->model) return complain(FAILED, "%s", amp_last_error());
-    if (!allocate_results(d)) return complain(FAILED, "no memory for the embeddings");
+    if (!d->model) return terminal_complain("sentence_embedding", FAILED, "%s", amp_last_error());
+    if (!allocate_results(d)) return terminal_complain("sentence_embedding", FAILED, "no memory for the embeddings");
     if (d->texts.count > 0 && !measure(d, o->json))
-        return complain(FAILED, "%s", *amp_last_error() ? amp_last_error() : "no memory for a batch");
+        return terminal_complain("sentence_embedding", FAILED, "%s",
+                                 *amp_last_error() ? amp_last_error() : "no memory for a batch");
     if (o->json)
         report_json(&d->texts, &d->result);
     else if (d->texts.count > 0)
         report(d);
-    if (fflush(stdout) != 0 || ferror(stdout)) return complain(FAILED, "the output cannot be written");
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return terminal_complain("sentence_embedding", FAILED, "the output cannot be written");
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "terminal.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,4 +65,14 @@ void terminal_print_json(const char *text, size_t bytes) {
 bool terminal_has_colours(void) {
     const char *plain = getenv("NO_COLOR"), *terminal = getenv("TERM");
     return isatty(STDOUT_FILENO) && !(plain && *plain) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+int terminal_complain(const char *program, int status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%s: ", program);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return status;
 }

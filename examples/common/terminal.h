@@ -16,6 +16,8 @@ int terminal_columns(const char *text, size_t bytes, int most);
 void terminal_print(const char *text, size_t bytes, int width);
 /* Prints the text as a string of JSON. */
 void terminal_print_json(const char *text, size_t bytes);
+/* "PROGRAM: …" on standard error. Returns `status`. */
+int terminal_complain(const char *program, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Standard output is a terminal with colours, and its user wants them. */
 bool terminal_has_colours(void);
 

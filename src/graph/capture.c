@@ -292,9 +292,10 @@ static bool run_ahead(amp_capture *c, amp_call *call, const written *w) {
     char args[AMP_MAX_ARGS_BYTES];
     memcpy(args, call->args, call->op->args_size);
     call->ahead = AMP_LAYER_CAPTURE;
+    const bool was_trying = amp_this_thread.is_trying; /* a graph inside of another's run */
     amp_this_thread.is_trying = true;
     const bool done = amp_call_next(call) == AMP_OK && note_results(c, call, w);
-    amp_this_thread.is_trying = false;
+    amp_this_thread.is_trying = was_trying;
     if (done) return true;
     amp_this_thread.error = AMP_OK;
     amp_unsettled_drop_from(&c->unsettled, values);

@@ -213,9 +213,10 @@ static amp_status compute(const amp_graph_source *s, const entry *e, amp_tensor 
 /* Elements may be such that an op refuses them: then the source computes, which knows where it was, and says so. */
 static amp_status compute_or_say(const amp_graph_source *s, amp_net *net, amp_tensor *const *inputs,
                                  amp_tensor **outputs) {
+    const bool was_trying = amp_this_thread.is_trying; /* a graph inside of another's run */
     amp_this_thread.is_trying = true;
     const amp_status status = amp_net_execute(net, inputs, outputs);
-    amp_this_thread.is_trying = false;
+    amp_this_thread.is_trying = was_trying;
     if (status == AMP_OK) return AMP_OK;
     amp_clear_error();
     return s->compute(s->context, inputs, outputs);

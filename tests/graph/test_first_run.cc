@@ -7,27 +7,14 @@
 #include <unistd.h>
 
 #include "amp/dlpack.h"
-#include "amp_test.h"
+#include "ending_memory.h"
+#include "traced.h"
 
 using namespace amp_test;
 
 namespace {
 
-using Tensors = std::vector<amp_tensor *>;
-using Function = std::function<Tensors(amp_tensor *const *)>;
-
-struct Source {
-    Function function;
-    int runs = 0;
-};
-
-amp_status compute(void *context, amp_tensor *const *inputs, amp_tensor **outputs) {
-    auto *source = static_cast<Source *>(context);
-    source->runs++;
-    const Tensors results = source->function(inputs);
-    std::copy(results.begin(), results.end(), outputs);
-    return amp_last_status();
-}
+using namespace traced;
 
 class FirstRun : public Test {
   protected:
@@ -379,26 +366,6 @@ TEST_F(FirstRun, OutputsOfOtherKinds) {
         EXPECT_EQ(numbers_of(y[3]), numbers_of(op("neg", {w_})));
     }
 }
-
-// The system has no more from some request on.
-struct Ending {
-    long left = LONG_MAX, failed = 0, out = 0;
-
-    static void *allocate(void *context, size_t bytes, size_t alignment) {
-        auto *ending = static_cast<Ending *>(context);
-        void *block = nullptr;
-        if (ending->left-- <= 0 || posix_memalign(&block, alignment, bytes) != 0) {
-            ending->failed++;
-            return nullptr;
-        }
-        ending->out++;
-        return block;
-    }
-    static void release(void *context, void *block, size_t) {
-        static_cast<Ending *>(context)->out--;
-        free(block);
-    }
-};
 
 // Also while values are computed on the way, for the function and for what it keeps.
 TEST_F(FirstRun, MemoryMayEndAnywhere) {

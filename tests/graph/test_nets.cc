@@ -3,27 +3,13 @@
 #include <functional>
 #include <thread>
 
-#include "amp_test.h"
+#include "traced.h"
 
 using namespace amp_test;
 
 namespace {
 
-using Tensors = std::vector<amp_tensor *>;
-using Function = std::function<Tensors(amp_tensor *const *)>;
-
-struct Source {
-    Function function;
-    int runs = 0;
-};
-
-amp_status compute(void *context, amp_tensor *const *inputs, amp_tensor **outputs) {
-    auto *source = static_cast<Source *>(context);
-    source->runs++;
-    const Tensors results = source->function(inputs);
-    std::copy(results.begin(), results.end(), outputs);
-    return amp_last_status();
-}
+using namespace traced;
 
 class Nets : public Test {
   protected:

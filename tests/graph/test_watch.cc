@@ -6,6 +6,7 @@
 #include <map>
 
 #include "amp_test.h"
+#include "ending_memory.h"
 
 using namespace amp_test;
 
@@ -294,26 +295,6 @@ TEST_F(Watch, RulesKeepStepsInF32) {
         EXPECT_EQ(watched, plain) << c.rules;
     }
 }
-
-// Memory that ends after a number of requests.
-struct Ending {
-    long left = LONG_MAX, failed = 0, out = 0;
-
-    static void *allocate(void *context, size_t bytes, size_t alignment) {
-        auto *ending = static_cast<Ending *>(context);
-        void *block = nullptr;
-        if (ending->left-- <= 0 || posix_memalign(&block, alignment, bytes) != 0) {
-            ending->failed++;
-            return nullptr;
-        }
-        ending->out++;
-        return block;
-    }
-    static void release(void *context, void *block, size_t) {
-        static_cast<Ending *>(context)->out--;
-        free(block);
-    }
-};
 
 TEST_F(Watch, MemoryMayEndAnywhere) {
     Ending ending;

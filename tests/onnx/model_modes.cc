@@ -30,8 +30,7 @@ extern "C" {
 
 namespace {
 
-// Less noise on an image of one colour would be the same input again: its errors, and so what is chance in them, stay alike.
-constexpr double most_ratio = 1.02, noise = 0.5;
+constexpr double most_ratio = 1.02, noise = 0.1;
 
 struct ReleaseGraph {
     void operator()(amp_graph *graph) const {
@@ -136,7 +135,7 @@ Result run_nodes(const std::string &path, const Graph &graph, const Tensors &inp
                [&](amp_tensor **outputs) { return amp_onnx_run_model(model.get(), nullptr, inputs.data(), outputs); });
 }
 
-// The inputs with noise of half their size, but for the first draw and whole numbers.
+// The inputs with noise of a tenth of their size, but for the first draw and whole numbers.
 Tensors draw(const Tensors &inputs, int number) {
     Tensors drawn = inputs;
     std::mt19937 engine(static_cast<unsigned>(number));

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "amp_test.h"
+#include "ending_memory.h"
 #include "onnx_writer.h"
 
 using namespace amp_test;
@@ -435,26 +436,6 @@ TEST_F(OnnxOps, WhatConditionsPick) {
 }
 
 // ---- Memory ----
-
-// The system has no more from some request on.
-struct Ending {
-    long left = LONG_MAX, failed = 0, out = 0;
-
-    static void *allocate(void *context, size_t bytes, size_t alignment) {
-        auto *ending = static_cast<Ending *>(context);
-        void *block = nullptr;
-        if (ending->left-- <= 0 || posix_memalign(&block, alignment, bytes) != 0) {
-            ending->failed++;
-            return nullptr;
-        }
-        ending->out++;
-        return block;
-    }
-    static void release(void *context, void *block, size_t) {
-        static_cast<Ending *>(context)->out--;
-        free(block);
-    }
-};
 
 // Each of the nodes that keep numbers of their own beside tensors.
 TEST_F(OnnxOps, MemoryMayEndAnywhere) {

@@ -183,11 +183,5 @@ static json_t *report_json(const audit_report *r) {
 }
 
 int audit_print_json(const audit_report *r) {
-    json_t *root = report_json(r);
-    char *printed = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    json_decref(root);
-    if (!printed) return run_no_memory();
-    puts(printed);
-    free(printed);
-    return AMP_EXIT_OK;
+    return run_print_root(report_json(r));
 }

@@ -209,10 +209,5 @@ int bench_print_json(const bench *b, const run_report *r) {
                         json_pack("{s:s, s:s, s:o}", "libamp", amp_version_string(), "cpu", amp_cpu()->model,
                                   "unusable", missing_json()));
     json_object_set_new(root, "rows", rows);
-    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    json_decref(root);
-    if (!text) return run_no_memory();
-    puts(text);
-    free(text);
-    return AMP_EXIT_OK;
+    return run_print_root(root);
 }

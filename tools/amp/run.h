@@ -219,6 +219,9 @@ int run_print_figures(const run_report *r);
 int run_digits_of(double value);
 int run_print_outputs(const run_report *r);
 int run_print_json(const run_report *r);
+struct json_t;
+/* Prints it, indented, and takes it over; NULL: there was no memory for it. */
+int run_print_root(struct json_t *root);
 /* What a run's report has that others have too: {"model": …, "seed": …, "inputs": …}; NULL: no memory. */
 struct json_t *run_json_begin(const run_report *r);
 /* Of the times of one kind, which are at least one. */

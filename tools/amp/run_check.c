@@ -103,12 +103,7 @@ static int print_json(const amp_onnx_model *model, const complaints *all) {
                                               "reason", all->items[i].sentence));
     json_t *root = json_pack("{s:I, s:I, s:o}", "opset", (json_int_t)model->opset, "nodes",
                              (json_int_t)run_node_count(model->graph), "unsupported", list);
-    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    json_decref(root);
-    if (!text) return run_no_memory();
-    puts(text);
-    free(text);
-    return AMP_EXIT_OK;
+    return run_print_root(root);
 }
 
 static int report(const amp_onnx_model *model, const complaints *all, bool json) {

@@ -150,12 +150,15 @@ static json_t *report_json(const run_report *r) {
     return root;
 }
 
-int run_print_json(const run_report *r) {
-    json_t *root = report_json(r);
+int run_print_root(json_t *root) {
     char *printed = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
     if (!printed) return run_no_memory();
     puts(printed);
     free(printed);
     return AMP_EXIT_OK;
+}
+
+int run_print_json(const run_report *r) {
+    return run_print_root(report_json(r));
 }
