@@ -64,6 +64,7 @@ class Op:
         self.returns = ""
         self.forms, self.flags = [], []
         self.doc, self.alias, self.banned, self.no_grad = "", None, None, None
+        self.grad, self.saves = None, []
         self.cells = {}
         self.family = None
 
@@ -242,6 +243,10 @@ def parse_attributes(op, text, line):
             op.forms = match.group(1).split(",")
         elif match := re.match(r"alias=(\w+)", rest):
             op.alias = match.group(1)
+        elif match := re.match(r"grad=(\w+)", rest):
+            op.grad = match.group(1)
+        elif match := re.match(r"saves=([\w,]+)", rest):
+            op.saves = match.group(1).split(",")
         elif match := CELL.match(rest):
             table, device, policy, word, argument, value = match.groups()
             if policy not in POLICIES:
@@ -309,6 +314,7 @@ def check_ops(ops):
             fail(op.line, f"{op.key}: forms are _ and out")
         check_forms(op)
         check_cells(op, names)
+        check_gradient(op)
     for op in ops:
         if op.alias:
             check_alias(op, by_c_name)
@@ -326,6 +332,19 @@ def check_forms(op):
     taken = {a.name for a in op.args if a.kind != "OUTPUT"} | {op.c_name, "args"}
     if "out" in op.forms and taken & set(out_names(op)):
         fail(op.line, f"{op.key}: a result has the name of an argument, or of the op; the out= form needs another")
+
+
+def check_gradient(op):
+    if op.grad and op.no_grad:
+        fail(op.line, f"{op.key}: a gradient, and a reason why there is none")
+    if op.saves and (not op.grad or op.grad == "parts"):
+        fail(op.line, f"{op.key}: saves without a gradient function that reads it")
+    for name in op.saves:
+        tensors = [a.name for a in op.args if a.kind in ("TENSOR", "TENSOR_LIST")]
+        if name not in tensors + op.outputs:
+            fail(op.line, f"{op.key}: saves unknown {name!r}")
+        if name in tensors and name in op.outputs:
+            fail(op.line, f"{op.key}: {name!r} is an argument and a result")
 
 
 def check_cells(op, names):
@@ -575,6 +594,40 @@ def table_source(ops):
     return out + ["};", "", f"const int amp_op_name_count = {len(names)};"]
 
 
+def gradient_functions(ops):
+    return sorted({op.grad for op in ops if op.grad and op.grad != "parts"})
+
+
+def gradients_header(ops):
+    out = ["/* Gradients of ops (call/gradient.h): which function, and what it reads. */", f"/* {BANNER} */",
+           "#ifndef AMP_POLICY_GRADIENTS_H", "#define AMP_POLICY_GRADIENTS_H", "", "#include <stdbool.h>", "",
+           "struct amp_gradient;", "",
+           "typedef struct amp_gradient_row {",
+           "    void (*function)(struct amp_gradient *g); /* NULL: none, or left to its parts */",
+           "    unsigned saved_arguments;                 /* a bit for each argument whose elements it reads */",
+           "    unsigned saved_results;                   /* … for each result */",
+           "    bool is_parts; /* the implementation is made of ops that have gradients of their own */",
+           "} amp_gradient_row;", "",
+           "/* By op. */", "extern const amp_gradient_row amp_gradient_rows[];", ""]
+    out += [f"void amp_gradient_{name}(struct amp_gradient *g);" for name in gradient_functions(ops)]
+    return out + ["", "#endif /* AMP_POLICY_GRADIENTS_H */"]
+
+
+def gradient_row(op):
+    function = "NULL" if op.grad == "parts" else f"amp_gradient_{op.grad}"
+    arguments = sum(1 << i for i, a in enumerate(op.args) if a.name in op.saves and a.kind != "OUTPUT")
+    results = sum(1 << i for i, name in enumerate(op.outputs) if name in op.saves)
+    return (f"    [AMP_OP_ID_{op.c_name}] = {{{function}, 0x{arguments:x}, 0x{results:x}, "
+            f"{'true' if op.grad == 'parts' else 'false'}}},")
+
+
+def gradients_source(ops):
+    return ["/* Gradients by op: ops.def as data. */", f"/* {BANNER} */", "/* clang-format off */",
+            '#include "generated/gradients.h"', "", "#include <stddef.h>", "", '#include "generated/op_ids.h"', "",
+            "const amp_gradient_row amp_gradient_rows[AMP_OP_ID_COUNT] = {",
+            *[gradient_row(op) for op in ops if op.grad], "};"]
+
+
 def markdown(text):
     return text.replace("|", "\\|").replace("_", "\\_").replace("*", "\\*")
 
@@ -699,6 +752,7 @@ def html_page(ops, families):
 
 def outputs(ops, families):
     files = {"include/amp/ops.h": ops_header(families), "src/generated/op_ids.h": ids_header(ops),
+             "src/generated/gradients.h": gradients_header(ops), "src/generated/gradients.c": gradients_source(ops),
              "src/generated/op_table.c": table_source(ops), "src/generated/ops_generated.c": functions_source(ops),
              "docs/ops.md": docs_page(ops, families)}
     for family, title in families:

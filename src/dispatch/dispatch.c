@@ -113,7 +113,8 @@ AMP_HOT static amp_status run_row(amp_call *call, const amp_backend *backend) {
     if (!row.run) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call), backend->name);
     }
-    if (!row.takes_pending_casts && call->note.in_region) AMP_TRY(amp_call_each_tensor(call, visit_pending));
+    if (!row.takes_pending_casts && (call->note.in_region || call->has_pending))
+        AMP_TRY(amp_call_each_tensor(call, visit_pending));
     /* What the implementation calls is part of this op: no layer sees it, unless autocast left the op to its parts. */
     const unsigned layers = amp_this_thread.layers;
     amp_call_note *const whole = amp_this_thread.note;

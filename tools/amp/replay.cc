@@ -156,7 +156,7 @@ static bool belongs_to(const Case &c, amp_device device) {
     return json_is_null(autocast) || text_field(autocast, "device") == amp_device_name(device);
 }
 
-static void merge(Comparison *into, const Comparison &from, const std::string &where) {
+void merge(Comparison *into, const Comparison &from, const std::string &where) {
     if (into->problem.empty() && !from.problem.empty()) into->problem = where + ": " + from.problem;
     into->ratio.add(from.ratio);
     if (from.share >= into->share) {
@@ -240,6 +240,8 @@ static Verdict run_case(const Case &c, const Options &options, Comparison *all) 
     Scope scope;
     Arguments arguments = make_arguments(c.file, c.op, inputs, options.strided);
     if (options.device != AMP_DEVICE_CPU) move_to_device(options.device, &arguments);
+    const bool has_gradients = options.device == AMP_DEVICE_CPU && records_gradients(c.json);
+    if (has_gradients) require_gradients(arguments);
     int count = 0;
     amp_status status;
     {
@@ -255,6 +257,7 @@ static Verdict run_case(const Case &c, const Options &options, Comparison *all) 
     if (options.device != AMP_DEVICE_CPU) move_back(arguments, &outputs, count);
     *all = compare_outputs(c, outputs, count, op_returns_list(c.op.c_str()));
     compare_inputs(c, arguments, all);
+    if (has_gradients && !compare_gradients(c.file, c.json, arguments, outputs, all)) return Verdict::missing;
     return all->problem.empty() ? Verdict::passed : Verdict::failed;
 }
 

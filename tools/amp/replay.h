@@ -56,6 +56,7 @@ std::vector<CaseFile> load_folder(const std::string &folder);
 struct Input {
     std::string argument;
     amp_tensor *tensor = nullptr;
+    bool requires_grad = false;
     std::vector<unsigned char> memory, before;
     size_t start = 0;                // in memory, of what a device is given: aligned
     amp_tensor *on_device = nullptr; // that copy, on a device other than the CPU
@@ -103,8 +104,22 @@ struct Comparison {
 
 // `expected` is an element of a case's `outputs`.
 Comparison compare_output(const CaseFile &file, const json_t *expected, const amp_tensor *got);
+// The stored tensor of a key, as a tensor of its own.
+amp_tensor *load_tensor(const CaseFile &file, const std::string &key, amp_dtype dtype,
+                        const std::vector<int64_t> &shape);
 // `expected` is a value of a case's `after`.
 Comparison compare_after(const CaseFile &file, const json_t *expected, const amp_tensor *got);
+
+// ---- Gradients ----
+
+// The case records gradients: its leaves are to require them before the call.
+bool records_gradients(const json_t *json);
+void require_gradients(const Arguments &arguments);
+// Goes back from the outputs, with the recorded gradients of these, and compares what arrives; the second gradients too. False: an
+// output requires none, because the op has no gradient yet.
+bool compare_gradients(const CaseFile &file, const json_t *json, const Arguments &arguments,
+                       const std::vector<amp_tensor *> &outputs, Comparison *all);
+void merge(Comparison *into, const Comparison &from, const std::string &where);
 
 // ---- Results ----
 

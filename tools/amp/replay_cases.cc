@@ -137,8 +137,7 @@ static void for_each_element(const std::vector<int64_t> &shape, const std::vecto
 }
 
 // The stored tensor of a key; a complex one is stored with a last dimension of 2, which has the same bytes.
-static const amp_tensor *stored_tensor(const CaseFile &file, const json_t *argument, amp_dtype dtype, int64_t count) {
-    const std::string key = text_field(argument, "tensor");
+static const amp_tensor *stored_tensor(const CaseFile &file, const std::string &key, amp_dtype dtype, int64_t count) {
     const amp_tensor *stored = amp_safetensors_get(file.tensors.get(), key.c_str());
     if (!stored) {
         const std::string message = amp_last_error();
@@ -152,6 +151,14 @@ static const amp_tensor *stored_tensor(const CaseFile &file, const json_t *argum
                         amp_dtype_name(dtype));
     }
     return stored;
+}
+
+amp_tensor *load_tensor(const CaseFile &file, const std::string &key, amp_dtype dtype,
+                        const std::vector<int64_t> &shape) {
+    int64_t count = 1;
+    for (int64_t extent : shape) count *= extent;
+    const amp_tensor *stored = stored_tensor(file, key, dtype, count);
+    return amp_from_data(amp_data(stored), dtype, static_cast<int>(shape.size()), shape.data());
 }
 
 static std::unique_ptr<Input> make_input(const CaseFile &file, const std::string &name, const json_t *argument,
@@ -173,12 +180,14 @@ static std::unique_ptr<Input> make_input(const CaseFile &file, const std::string
     input->start = static_cast<size_t>(base - input->memory.data());
     base += strided ? size : 0;
     if (count > 0) {
-        const auto *from = static_cast<const unsigned char *>(amp_data(stored_tensor(file, argument, dtype, count)));
+        const auto *from = static_cast<const unsigned char *>(
+            amp_data(stored_tensor(file, text_field(argument, "tensor"), dtype, count)));
         for_each_element(shape, strides, [&](int64_t i, int64_t at) {
             std::memcpy(base + static_cast<size_t>(at) * size, from + static_cast<size_t>(i) * size, size);
         });
     }
     input->before = input->memory;
+    input->requires_grad = json_is_true(json_object_get(argument, "requires_grad"));
     input->tensor =
         amp_from_memory(base, dtype, static_cast<int>(shape.size()), shape.data(), strides.data(), nullptr, nullptr);
     if (!input->tensor) throw std::runtime_error(amp_last_error());
