@@ -245,8 +245,9 @@ def parse_attributes(op, text, line):
             op.alias = match.group(1)
         elif match := re.match(r"grad=(\w+)", rest):
             op.grad = match.group(1)
-        elif match := re.match(r"saves=([\w,]+)", rest):
-            op.saves = match.group(1).split(",")
+        elif match := re.match(r"saves=([\w,:+]+)", rest):
+            op.saves = [(name, wanted.split("+") if wanted else [])
+                        for name, _, wanted in (item.partition(":") for item in match.group(1).split(","))]
         elif match := CELL.match(rest):
             table, device, policy, word, argument, value = match.groups()
             if policy not in POLICIES:
@@ -339,10 +340,11 @@ def check_gradient(op):
         fail(op.line, f"{op.key}: a gradient, and a reason why there is none")
     if op.saves and (not op.grad or op.grad == "parts"):
         fail(op.line, f"{op.key}: saves without a gradient function that reads it")
-    for name in op.saves:
-        tensors = [a.name for a in op.args if a.kind in ("TENSOR", "TENSOR_LIST")]
-        if name not in tensors + op.outputs:
-            fail(op.line, f"{op.key}: saves unknown {name!r}")
+    tensors = [a.name for a in op.args if a.kind in ("TENSOR", "TENSOR_LIST")]
+    for name, wanted in op.saves:
+        for other in [name] * (name not in op.outputs) + wanted:
+            if other not in tensors:
+                fail(op.line, f"{op.key}: saves unknown {other!r}")
         if name in tensors and name in op.outputs:
             fail(op.line, f"{op.key}: {name!r} is an argument and a result")
 
@@ -602,10 +604,16 @@ def gradients_header(ops):
     out = ["/* Gradients of ops (call/gradient.h): which function, and what it reads. */", f"/* {BANNER} */",
            "#ifndef AMP_POLICY_GRADIENTS_H", "#define AMP_POLICY_GRADIENTS_H", "", "#include <stdbool.h>", "",
            "struct amp_gradient;", "",
+           "/* An argument or a result whose elements the function reads, for the gradients of some arguments. */",
+           "typedef struct amp_gradient_need {",
+           "    unsigned char index; /* of the argument, or of the result */",
+           "    bool is_result;",
+           "    unsigned wanted; /* a bit for each argument; it is read if the gradient of one of them is wanted. 0: of any */",
+           "} amp_gradient_need;", "",
            "typedef struct amp_gradient_row {",
            "    void (*function)(struct amp_gradient *g); /* NULL: none, or left to its parts */",
-           "    unsigned saved_arguments;                 /* a bit for each argument whose elements it reads */",
-           "    unsigned saved_results;                   /* … for each result */",
+           "    const amp_gradient_need *needs;",
+           "    int need_count;",
            "    bool is_parts; /* the implementation is made of ops that have gradients of their own */",
            "} amp_gradient_row;", "",
            "/* By op. */", "extern const amp_gradient_row amp_gradient_rows[];", ""]
@@ -613,17 +621,27 @@ def gradients_header(ops):
     return out + ["", "#endif /* AMP_POLICY_GRADIENTS_H */"]
 
 
+def gradient_needs(op):
+    place = {a.name: i for i, a in enumerate(op.args) if a.kind != "OUTPUT"}
+    rows = []
+    for name, wanted in op.saves:
+        mask = sum(1 << place[w] for w in wanted)
+        index = op.outputs.index(name) if name in op.outputs else place[name]
+        rows.append(f"{{{index}, {'true' if name in op.outputs else 'false'}, 0x{mask:x}}}")
+    return f"static const amp_gradient_need needs_{op.c_name}[] = {{{', '.join(rows)}}};"
+
+
 def gradient_row(op):
     function = "NULL" if op.grad == "parts" else f"amp_gradient_{op.grad}"
-    arguments = sum(1 << i for i, a in enumerate(op.args) if a.name in op.saves and a.kind != "OUTPUT")
-    results = sum(1 << i for i, name in enumerate(op.outputs) if name in op.saves)
-    return (f"    [AMP_OP_ID_{op.c_name}] = {{{function}, 0x{arguments:x}, 0x{results:x}, "
+    needs = f"needs_{op.c_name}" if op.saves else "NULL"
+    return (f"    [AMP_OP_ID_{op.c_name}] = {{{function}, {needs}, {len(op.saves)}, "
             f"{'true' if op.grad == 'parts' else 'false'}}},")
 
 
 def gradients_source(ops):
     return ["/* Gradients by op: ops.def as data. */", f"/* {BANNER} */", "/* clang-format off */",
             '#include "generated/gradients.h"', "", "#include <stddef.h>", "", '#include "generated/op_ids.h"', "",
+            *[gradient_needs(op) for op in ops if op.saves], "",
             "const amp_gradient_row amp_gradient_rows[AMP_OP_ID_COUNT] = {",
             *[gradient_row(op) for op in ops if op.grad], "};"]
 

@@ -7,10 +7,17 @@
 
 struct amp_gradient;
 
+/* An argument or a result whose elements the function reads, for the gradients of some arguments. */
+typedef struct amp_gradient_need {
+    unsigned char index; /* of the argument, or of the result */
+    bool is_result;
+    unsigned wanted; /* a bit for each argument; it is read if the gradient of one of them is wanted. 0: of any */
+} amp_gradient_need;
+
 typedef struct amp_gradient_row {
     void (*function)(struct amp_gradient *g); /* NULL: none, or left to its parts */
-    unsigned saved_arguments;                 /* a bit for each argument whose elements it reads */
-    unsigned saved_results;                   /* … for each result */
+    const amp_gradient_need *needs;
+    int need_count;
     bool is_parts; /* the implementation is made of ops that have gradients of their own */
 } amp_gradient_row;
 

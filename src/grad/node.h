@@ -58,6 +58,7 @@ typedef struct amp_grad_node {
     amp_saved *slots, *results; /* results: an allocation of their own */
     amp_device device;
     amp_random_place random;
+    unsigned wanted;     /* a bit for each argument whose gradient somebody wants */
     bool is_spent;       /* what it saved is gone */
     amp_grad_cell *cell; /* a leaf's */
     amp_grad_hook *hooks;

@@ -35,11 +35,26 @@ void amp_grad_mode_close(amp_region *region) {
 }
 
 /* ---- What the table says ------------------------------------------------------------------------------------------ */
+static void gradient_missing(amp_gradient *g) {
+    (void)amp_fail(
+        AMP_ERROR_NOT_IMPLEMENTED,
+        "%s has no gradient yet; detach its result, or call it inside of amp_no_grad, if none is to lead through it",
+        g->op->name);
+}
+
+static const amp_gradient_row missing = {.function = gradient_missing};
+
+static bool is_known(const amp_gradient_row *row) {
+    return row->function || row->is_parts;
+}
+
+/* NULL: there can be none. */
 static const amp_gradient_row *row_of(const amp_op_info *op) {
-    if (amp_op_is_user(op)) return NULL;
+    if (op->flags & AMP_OP_NOT_DIFFERENTIABLE) return NULL;
+    if (amp_op_is_user(op)) return &missing;
     const amp_gradient_row *row = &amp_gradient_rows[op->id];
-    if (!row->function && !row->is_parts && op->alias_of) row = &amp_gradient_rows[amp_op_find(op->alias_of)->id];
-    return row->function || row->is_parts ? row : NULL;
+    if (!is_known(row) && op->alias_of) row = &amp_gradient_rows[amp_op_find(op->alias_of)->id];
+    return is_known(row) ? row : &missing;
 }
 
 static bool requires(const amp_tensor *t) {
@@ -75,31 +90,72 @@ static int count_tensors(const amp_call *call) {
     return count;
 }
 
-/* What is saved of an activation is its cast, as the kernel reads it: smaller, and read again. Of a weight it is the source. */
-static amp_status take(amp_call *call, amp_grad_node *node, int slot, amp_tensor *t, bool keep) {
-    if (!t) return AMP_OK;
-    amp_tensor *source = amp_grad_source(t);
+static void add_edge(amp_grad_node *node, int slot, amp_tensor *t) {
     int output = 0;
+    amp_tensor *source = amp_grad_source(t);
     amp_grad_node *before = amp_history_node(source, &output);
     if (before) node->edges[slot] = (amp_grad_edge){amp_grad_node_retain(before), output, source->dtype};
+}
+
+/* Calls visit(…) of each tensor argument, absent ones too, with its number among them. */
+typedef amp_status (*slot_visitor)(amp_call *call, amp_grad_node *node, int argument, int slot, amp_tensor *t);
+
+static amp_status each_slot(amp_call *call, amp_grad_node *node, slot_visitor visit) {
+    int slot = 0;
+    for (int i = 0; i < call->op->arg_count; i++) {
+        const amp_arg_info *arg = &call->op->args[i];
+        if (arg->kind == AMP_ARG_TENSOR) {
+            AMP_TRY(visit(call, node, i, slot++, *amp_call_tensor(call, arg)));
+        } else if (arg->kind == AMP_ARG_TENSOR_LIST) {
+            const amp_tensor_list *list = amp_call_tensor_list(call, arg);
+            for (int64_t k = 0; k < list->count; k++) AMP_TRY(visit(call, node, i, slot++, list->items[k]));
+        }
+    }
+    return AMP_OK;
+}
+
+static amp_status visit_edge(amp_call *call, amp_grad_node *node, int argument, int slot, amp_tensor *t) {
+    (void)call;
+    if (t) add_edge(node, slot, t);
+    if (node->edges[slot].node) node->wanted |= 1u << argument;
+    return AMP_OK;
+}
+
+static bool is_needed(const amp_grad_node *node, int index, bool is_result) {
+    for (int i = 0; i < node->row->need_count; i++) {
+        const amp_gradient_need *need = &node->row->needs[i];
+        if (need->index == index && need->is_result == is_result)
+            return need->wanted == 0 || (need->wanted & node->wanted) != 0;
+    }
+    return false;
+}
+
+/* What a call is about to write over. */
+static amp_tensor *before_writing(const amp_call *call, const amp_tensor *t) {
+    amp_tensor *copy = amp_backend_tensor(call->device, call->op->name, t->dtype, t->rank, t->shape);
+    return copy && amp_copy_tensor(copy, t) == AMP_OK ? copy : NULL;
+}
+
+/* What is saved of an activation is its cast, as the kernel reads it: smaller, and read again. Of a weight it is the source. */
+static amp_status visit_saved(amp_call *call, amp_grad_node *node, int argument, int slot, amp_tensor *t) {
+    if (!t) return AMP_OK;
+    const bool keep = is_needed(node, argument, false);
     if (keep && t->source && t->cast_life == AMP_CAST_ONCE) AMP_TRY(amp_call_materialize(call, t));
-    amp_saved_take(&node->slots[slot], t, keep);
+    amp_tensor *saved = keep && t == call->target ? before_writing(call, t) : t;
+    if (!saved) return amp_pending_error();
+    amp_saved_take(&node->slots[slot], saved, keep);
     return AMP_OK;
 }
 
 static amp_status take_arguments(amp_call *call, amp_grad_node *node) {
-    int slot = 0;
-    for (int i = 0; i < call->op->arg_count; i++) {
-        const amp_arg_info *arg = &call->op->args[i];
-        const bool keep = node->row->saved_arguments >> i & 1;
-        if (arg->kind == AMP_ARG_TENSOR) {
-            AMP_TRY(take(call, node, slot++, *amp_call_tensor(call, arg), keep));
-        } else if (arg->kind == AMP_ARG_TENSOR_LIST) {
-            const amp_tensor_list *list = amp_call_tensor_list(call, arg);
-            for (int64_t k = 0; k < list->count; k++) AMP_TRY(take(call, node, slot++, list->items[k], keep));
-        }
-    }
-    return AMP_OK;
+    AMP_TRY(each_slot(call, node, visit_edge));
+    return each_slot(call, node, visit_saved);
+}
+
+static unsigned needed_results(const amp_grad_node *node) {
+    unsigned needed = 0;
+    for (int i = 0; i < AMP_MAX_OUTPUTS; i++) needed |= (unsigned)is_needed(node, i, true) << i;
+    return needed;
 }
 
 static amp_grad_node *write_down(amp_call *call, const amp_gradient_row *row) {
@@ -170,7 +226,7 @@ static amp_tensor *own_header(amp_call *call, amp_tensor *t) {
 static amp_status begin_result(amp_call *call, amp_grad_node *node, amp_tensor **result, int index, bool of_several) {
     amp_tensor *t = *result;
     if (!t) return AMP_OK;
-    const bool keep = node && index < 8 && node->row->saved_results >> index & 1;
+    const bool keep = node && is_needed(node, index, true);
     if (has_gradient(t)) {
         t = *result = own_header(call, t);
         if (!t) return amp_pending_error();
@@ -201,7 +257,7 @@ static amp_status finish(amp_call *call, amp_grad_node *node) {
     node->random = call->note.random;
     AMP_TRY(make_room(call, node, count));
     if (call->form == AMP_FORM_INPLACE) {
-        amp_saved_take(&node->results[0], call->target, node->row->saved_results & 1);
+        amp_saved_take(&node->results[0], call->target, is_needed(node, 0, true));
         return amp_history_rewrite(call->target, node);
     }
     for (int64_t i = 0; i < count; i++) AMP_TRY(begin_result(call, node, &results[i], (int)i, count > 1));
@@ -223,7 +279,7 @@ static amp_status record(amp_call *call, const amp_gradient_row *row) {
     AMP_TRY(check_writes(call));
     amp_grad_node *node = write_down(call, row);
     if (!node) return amp_pending_error();
-    call->needed = row->saved_results;
+    call->needed = needed_results(node);
     amp_status status = amp_call_next(call);
     if (status == AMP_OK) status = finish(call, node);
     amp_grad_node_drop(node); /* the results have it */

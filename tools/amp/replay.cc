@@ -234,6 +234,12 @@ static void move_back(const Arguments &arguments, std::vector<amp_tensor *> *out
 }
 
 static Verdict run_case(const Case &c, const Options &options, Comparison *all) {
+    if (is_program(c.json)) {
+        if (options.device != AMP_DEVICE_CPU) return Verdict::other_device;
+        Scope whole;
+        run_program(c.file, c.json, all);
+        return all->problem.empty() ? Verdict::passed : Verdict::failed;
+    }
     const json_t *inputs = require(c.json, "inputs", JSON_OBJECT);
     std::vector<amp_tensor *> outputs = room_for_outputs(c);
     if (!belongs_to(c, options.device)) return Verdict::other_device;
@@ -427,7 +433,7 @@ static void run_one(const CaseFile &file, const json_t *json, const Options &opt
     Case c = {file, json, "?", "?"};
     try {
         c.name = text_field(json, "name");
-        c.op = text_field(json, "op");
+        c.op = is_program(json) ? "program" : text_field(json, "op");
         if (!names->insert(c.name).second) throw Malformed("the name is given twice");
         if (!selected(c, options.filter)) return;
         show_progress(number, total, c);

@@ -69,8 +69,12 @@ struct Arguments {
     std::vector<std::unique_ptr<std::vector<amp_tensor *>>> lists;
 };
 
+// What "$name" stands for, in a program.
+using Names = std::map<std::string, amp_tensor *>;
+
 // Throws Malformed. Tensors belong to the innermost scope.
-Arguments make_arguments(const CaseFile &file, const std::string &op, const json_t *inputs, bool strided);
+Arguments make_arguments(const CaseFile &file, const std::string &op, const json_t *inputs, bool strided,
+                         const Names *names = nullptr);
 
 // The field of a case, of the kind that it must have. Throws Malformed.
 const json_t *require(const json_t *object, const char *field, json_type type);
@@ -120,6 +124,12 @@ void require_gradients(const Arguments &arguments);
 bool compare_gradients(const CaseFile &file, const json_t *json, const Arguments &arguments,
                        const std::vector<amp_tensor *> &outputs, Comparison *all);
 void merge(Comparison *into, const Comparison &from, const std::string &where);
+
+// ---- Programs ----
+
+// A case with steps, in place of one call.
+bool is_program(const json_t *json);
+void run_program(const CaseFile &file, const json_t *json, Comparison *all);
 
 // ---- Results ----
 

@@ -28,9 +28,10 @@ static std::vector<std::string> json_names(const std::string &folder) {
     return names;
 }
 
-// Other recordings live in such folders too; a list of objects with an "op" is one of cases.
+// Other recordings live in such folders too; a list of objects with an "op", or of programs, is one of cases.
 static bool is_case_list(const json_t *root) {
-    return json_is_array(root) && json_object_get(json_array_get(root, 0), "op");
+    const json_t *first = json_array_get(root, 0);
+    return json_is_array(root) && (json_object_get(first, "op") || is_program(first));
 }
 
 static CaseFile load_file(const std::string &folder, const std::string &name) {
@@ -200,6 +201,7 @@ struct Builder {
     const CaseFile &file;
     const std::string &op;
     bool strided;
+    const Names *names; // of a program; else nullptr
     Arguments made;
 
     amp_tensor *tensor(const std::string &name, const json_t *value) {
@@ -212,6 +214,11 @@ struct Builder {
         switch (json_typeof(v)) {
         case JSON_NULL: return out;
         case JSON_STRING:
+            if (is_name(v)) {
+                out.kind = AMP_VALUE_TENSOR;
+                out.as.tensor = named(v);
+                return out;
+            }
             out.kind = AMP_VALUE_STRING;
             out.as.string = json_string_value(v);
             return out;
@@ -224,6 +231,15 @@ struct Builder {
                         : json_is_real(v)  ? amp_float(json_real_value(v))
                                            : amp_bool(json_is_true(v));
         return out;
+    }
+
+    bool is_name(const json_t *v) const {
+        return names && json_is_string(v) && json_string_value(v)[0] == '$';
+    }
+    amp_tensor *named(const json_t *v) const {
+        const auto found = names->find(json_string_value(v) + 1);
+        if (found == names->end()) throw Malformed(std::string("there is no '") + json_string_value(v) + "' yet");
+        return found->second;
     }
 
     amp_value object_value(const std::string &name, const json_t *v) {
@@ -256,7 +272,8 @@ struct Builder {
 
     amp_value list_value(const std::string &name, const json_t *list) {
         for (size_t i = 0; i < json_array_size(list); i++) {
-            if (json_object_get(json_array_get(list, i), "tensor")) return tensors_value(name, list);
+            const json_t *item = json_array_get(list, i);
+            if (json_object_get(item, "tensor") || is_name(item)) return tensors_value(name, list);
         }
         if (replay_argument_is_tensor(op.c_str(), name.c_str())) return numbers_value(name, list);
         for (size_t i = 0; i < json_array_size(list); i++) {
@@ -302,7 +319,9 @@ struct Builder {
         std::vector<amp_tensor *> &items = *made.lists.back();
         for (size_t i = 0; i < json_array_size(list); i++) {
             const json_t *item = json_array_get(list, i);
-            items.push_back(json_is_null(item) ? nullptr : tensor(name + "[" + std::to_string(i) + "]", item));
+            items.push_back(json_is_null(item) ? nullptr
+                            : is_name(item)    ? named(item)
+                                               : tensor(name + "[" + std::to_string(i) + "]", item));
         }
         amp_value out = {};
         out.kind = AMP_VALUE_TENSOR_LIST;
@@ -332,8 +351,9 @@ static bool accepts_any_layout(const std::string &op) {
     return op != "view" && op != "view_as_real" && op != "view_as_complex";
 }
 
-Arguments make_arguments(const CaseFile &file, const std::string &op, const json_t *inputs, bool strided) {
-    Builder builder = {file, op, strided && accepts_any_layout(op), {}};
+Arguments make_arguments(const CaseFile &file, const std::string &op, const json_t *inputs, bool strided,
+                         const Names *names) {
+    Builder builder = {file, op, strided && accepts_any_layout(op), names, {}};
     const char *name;
     json_t *value;
     json_object_foreach(const_cast<json_t *>(inputs), name, value) {
