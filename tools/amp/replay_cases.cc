@@ -28,6 +28,10 @@ static std::vector<std::string> json_names(const std::string &folder) {
     return names;
 }
 
+bool is_program(const json_t *json) {
+    return json_object_get(json, "steps") && json_object_get(json, "leaves");
+}
+
 // Other recordings live in such folders too; a list of objects with an "op", or of programs, is one of cases.
 static bool is_case_list(const json_t *root) {
     const json_t *first = json_array_get(root, 0);

@@ -142,10 +142,6 @@ static void compare_gradients(const Program &program, Comparison *all) {
     }
 }
 
-bool is_program(const json_t *json) {
-    return json_object_get(json, "steps") && json_object_get(json, "leaves");
-}
-
 void run_program(const CaseFile &file, const json_t *json, Comparison *all) {
     Program program = {file, json, {}, {}};
     program.add_all("leaves");
