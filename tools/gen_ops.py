@@ -678,6 +678,7 @@ def dtypes_text(dtypes):
 
 def docs_page(ops, families):
     on_cpu, found = implemented_on_cpu(), probed()
+    by_c_name = {op.c_name: op for op in ops}
     runs = {op.c_name: (op.alias or op.c_name) in on_cpu for op in ops}
     out = ["# Ops", "", f"<!-- {BANNER} -->", "",
            "Every overload that libamp knows, with its autocast policy. `_` is the in-place form (`amp_add_`), `out` the",
@@ -714,7 +715,9 @@ def docs_page(ops, families):
            "cases of the op, or a call written for it (`tools/probe_ops.py`), for all overloads of a name. `float` is f32, f64, bf16 and f16, `int` is i64,",
            "i32, i16, i8 and u8, `complex` is c64 and c128; `-`: the op takes no floating argument; nothing: no tensor.",
            "Kernels are those of our own and of oneDNN (`dnnl`) that ran then, without their instruction set; what has none",
-           "runs in plain loops or in LAPACK.", ""]
+           "runs in plain loops or in LAPACK.", "",
+           "Gradients ([training.md](training.md)): what is differentiable has `yes`; a backward that comes to an op that is not so `yet`",
+           "fails and names it.", ""]
     for family, title in families:
         out += [f"## {title}", "", "| op | runs | dtypes | kernel | forms | CPU | CUDA | apex | differentiable |",
                 "|---|---|---|---|---|---|---|---|---|"]
@@ -725,7 +728,8 @@ def docs_page(ops, families):
             if op.cell("ipex", "cpu") != op.cell("torch", "cpu"):
                 cpu += f" (ipex: {cell_text(op, 'ipex', 'cpu')})"
             note = markdown(op.doc) + (f" Another name of `{op.alias}`." if op.alias else "")
-            gradient = "yes" if not op.no_grad else "no: " + markdown(op.no_grad)
+            has_gradient = op.grad or (op.alias and by_c_name[op.alias].grad)
+            gradient = "no: " + markdown(op.no_grad) if op.no_grad else "yes" if has_gradient else "not yet"
             forms = " ".join(f"`{f}`" for f in op.forms)
             dtypes, kernels = found.get(op.name, ([], [])) if runs[op.c_name] else ([], [])
             out.append(f"| `{op.schema}`<br>{note} | {'yes' if runs[op.c_name] else 'not yet'} | {dtypes_text(dtypes)} "

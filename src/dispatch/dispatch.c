@@ -37,6 +37,14 @@ void amp_layer_activate(unsigned layer, bool on) {
     }
 }
 
+void amp_layer_activate_everywhere(unsigned layer, bool on) {
+    if (on) {
+        atomic_fetch_or_explicit(&amp_process_layers, layer, memory_order_relaxed);
+    } else {
+        atomic_fetch_and_explicit(&amp_process_layers, ~layer, memory_order_relaxed);
+    }
+}
+
 const char *amp_call_name(const amp_call *call) {
     if (call->form == AMP_FORM_FUNCTION) return call->op->name;
     amp_thread_text *text = amp_this_thread_text();

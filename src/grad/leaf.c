@@ -8,7 +8,7 @@
 
 static amp_status check(const char *what, const amp_tensor *t) {
     if (!t) return amp_fail(AMP_ERROR_INVALID, "%s: the tensor is NULL", what);
-    if (amp_tensor_is_live(t)) return amp_pending_error();
+    if (amp_tensor_is_live(t)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: the tensor was released before (a scope that ended, or amp_release)", what);
 }
 
@@ -55,7 +55,8 @@ amp_status amp_tensor_set_requires_grad(amp_tensor *t, bool requires_grad) {
             amp_describe(t));
     }
     if (requires_grad == (node_of(t) != NULL)) return amp_pending_error();
-    return requires_grad ? make_leaf(t) : unmake_leaf(t);
+    const amp_status status = requires_grad ? make_leaf(t) : unmake_leaf(t);
+    return status == AMP_OK ? amp_pending_error() : status;
 }
 
 bool amp_tensor_requires_grad(const amp_tensor *t) {

@@ -2,7 +2,6 @@
 #include "grad/record.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "amp/ops.h"
 #include "call/backend.h"
@@ -306,7 +305,7 @@ AMP_HOT static amp_status grad_layer(amp_call *call) {
 static void install(void) {
     amp_layer_install(AMP_LAYER_GRAD, grad_layer);
     amp_tensor_on_history_end = amp_history_drop;
-    atomic_fetch_or(&amp_process_layers, AMP_LAYER_GRAD);
+    amp_layer_activate_everywhere(AMP_LAYER_GRAD, true);
 }
 
 void amp_grad_install(void) {

@@ -6,7 +6,11 @@
 namespace replay {
 
 bool records_gradients(const json_t *json) {
-    return json_object_size(json_object_get(json, "grads")) > 0;
+    const json_t *outputs = json_object_get(json, "outputs");
+    for (size_t i = 0; i < json_array_size(outputs); i++) {
+        if (json_object_get(json_array_get(outputs, i), "cotangent")) return true;
+    }
+    return false;
 }
 
 void require_gradients(const Arguments &arguments) {
