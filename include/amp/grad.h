@@ -102,6 +102,18 @@ AMP_API amp_status amp_backward_all_call(const amp_backward_all_args *args);
         &(const amp_backward_all_args){.struct_size = sizeof(amp_backward_all_args), .outputs = __VA_ARGS__}))
 #endif
 
+/* ---- Recomputation ---------------------------------------------------------------------------------------------- */
+/* Computes outputs from inputs by calling ops; results are owned as those of ops are. Returns amp_last_status(). */
+typedef amp_status (*amp_checkpoint_function)(void *context, amp_tensor *const *inputs, amp_tensor **outputs);
+
+/* Calls the function, and records nothing of it but its inputs; when a backward comes to its results it is called again, in the
+ * regions and with the random numbers (of the CPU's default generator) of the first time, and recorded then: torch.utils.checkpoint. So
+ * what it makes on the way needs no memory between. It must compute the same again; `context` lives until then; tensors that it takes
+ * from elsewhere (weights) get their gradients as ever, and must not have been written since. The results require gradients wherever calls are recorded.
+ * No gradients of gradients. Errors: NULL among inputs or results; those of the function; all outputs are NULL then. */
+AMP_API amp_status amp_checkpoint(amp_checkpoint_function function, void *context, amp_tensor *const *inputs,
+                                  int input_count, amp_tensor **outputs, int output_count);
+
 /* ---- Whether calls are recorded, on this thread ----------------------------------------------------------------- */
 /* True on a new thread. */
 AMP_API bool amp_grad_is_enabled(void);
@@ -119,6 +131,12 @@ AMP_API void amp_grad_mode_close(amp_region *region);
 #define amp_no_grad_here() AMP_REGION_HERE_(amp_grad_mode_open(false), amp_grad_mode_close)
 #define amp_enable_grad AMP_REGION_BLOCK_(amp_grad_mode_open(true), amp_grad_mode_close)
 #define amp_enable_grad_here() AMP_REGION_HERE_(amp_grad_mode_open(true), amp_grad_mode_close)
+
+/* ---- Finding NaN -------------------------------------------------------------------------------------------------- */
+/* While it is on, on this thread, a backward fails at the first op that makes a NaN of gradients that have none, and names the op and
+ * the argument: torch.autograd.set_detect_anomaly. It reads every gradient once more. Returns what it was;
+ * off on a new thread. */
+AMP_API bool amp_detect_anomaly(bool enabled);
 
 #ifdef __cplusplus
 }

@@ -22,6 +22,18 @@ static int slot_of(const amp_gradient *g, const void *field) {
     return -1;
 }
 
+const void *amp_gradient_args(const amp_gradient *g) {
+    return g->args;
+}
+
+amp_tensor *amp_gradient_of(const amp_gradient *g, int index) {
+    return index >= 0 && index < g->result_count ? g->of[index] : NULL;
+}
+
+amp_tensor *amp_gradient_result(const amp_gradient *g, int index) {
+    return index >= 0 && index < g->result_count ? g->results[index] : NULL;
+}
+
 bool amp_gradient_wants(const amp_gradient *g, const void *field) {
     const int slot = slot_of(g, field);
     return slot >= 0 && g->wanted[slot];

@@ -12,13 +12,13 @@
 #ifndef AMP_CALL_GRADIENT_H
 #define AMP_CALL_GRADIENT_H
 
-#include "amp/types.h"
+#include "amp/user.h"
 #include "core/generator.h"
 #include "policy/op_table.h"
 
-typedef struct amp_gradient {
-    const amp_op_info *op;
-    const void *args; /* the op's struct as its device got it, casts made, defaults filled in */
+struct amp_gradient {
+    const amp_op_info *op; /* NULL: the node is of no op */
+    const void *args;      /* the op's struct as its device got it, casts made, defaults filled in */
     /* The results as they were (`saves` names them too), and the gradients that arrived for them: NULL where there is none. */
     amp_tensor *const *results, *const *of;
     int result_count;
@@ -27,12 +27,9 @@ typedef struct amp_gradient {
     /* By argument: tensors and elements of lists, in their order. */
     const bool *wanted;
     amp_tensor **given;
-} amp_gradient;
+    amp_tensor *const *saved; /* … of a node of no op: the tensors, in no struct */
+};
 
-/* Somebody wants the gradient of an argument. `field` is its address in the struct, &a->weight; of a tensor in a list
- * &a->tensors.items[i]. */
-bool amp_gradient_wants(const amp_gradient *g, const void *field);
-/* This is it. A second one is added to the first. NULL (with an error that stands, or none): nothing. */
-void amp_gradient_give(amp_gradient *g, const void *field, amp_tensor *gradient);
+/* amp_gradient_wants and amp_gradient_give are in amp/user.h. */
 
 #endif /* AMP_CALL_GRADIENT_H */

@@ -6,6 +6,7 @@
 
 #include "amp/ops.h"
 #include "call/call.h"
+#include "core/hot.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "core/thread.h"
@@ -146,6 +147,14 @@ static amp_status restore_arguments(const backward *b, const amp_grad_node *node
     return amp_pending_error();
 }
 
+/* Of a node of no op. */
+static amp_status restore_saved(const amp_grad_node *node, unpacked *u) {
+    for (int i = 0; i < node->slot_count; i++) {
+        if (node->slots[i].storage) u->items[i] = restore(&node->slots[i], node, "its input", NULL, 0, false);
+    }
+    return amp_pending_error();
+}
+
 static amp_status restore_results(const backward *b, amp_grad_node *node, unpacked *u) {
     for (int i = 0; i < node->result_count; i++) {
         u->results[i] = restore(&node->results[i], node, "its result", node, i, b->creates);
@@ -153,11 +162,47 @@ static amp_status restore_results(const backward *b, amp_grad_node *node, unpack
     return amp_pending_error();
 }
 
+/* ---- NaN ---------------------------------------------------------------------------------------------------------- */
+static __thread bool detects AMP_INITIAL_EXEC;
+
+bool amp_detect_anomaly(bool enabled) {
+    const bool before = detects;
+    detects = enabled;
+    return before;
+}
+
+static bool has_nan(amp_tensor *t) {
+    return t && amp_item(amp_sum(amp_isnan(t))) > 0;
+}
+
+/* The argument that slot `slot` is of. */
+static const char *slot_name(const amp_grad_node *node, int slot) {
+    for (int i = 0, at = 0; node->op && i < node->op->arg_count; i++) {
+        const amp_arg_info *arg = &node->op->args[i];
+        if (arg->kind == AMP_ARG_TENSOR) at++;
+        if (arg->kind == AMP_ARG_TENSOR_LIST)
+            at += (int)((const amp_tensor_list *)((char *)node->args + arg->offset))->count;
+        if (at > slot) return arg->name;
+    }
+    return "its input";
+}
+
+static amp_status check_nan(const amp_grad_node *node, const unpacked *u, int slot, amp_tensor *made) {
+    if (!has_nan(made)) return AMP_OK;
+    for (int i = 0; i < node->result_count; i++) {
+        if (has_nan(u->gradient.of[i])) return AMP_OK; /* it came so */
+    }
+    return amp_fail(AMP_ERROR_INVALID,
+                    "backward of %s: the gradient of '%s', %s, has NaN, and what it was made of has none", node->name,
+                    slot_name(node, slot), amp_describe(made));
+}
+
 static amp_status send_given(backward *b, const amp_grad_node *node, const unpacked *u) {
     for (int i = 0; i < node->slot_count; i++) {
         if (!u->wanted[i] || !u->given[i]) continue;
         amp_tensor *t = fitted(node, i, u->given[i]);
         if (!t) return amp_pending_error();
+        if (__builtin_expect(detects, 0)) AMP_TRY(check_nan(node, u, i, t));
         AMP_TRY(send(b, node->edges[i].node, node->edges[i].output, t));
     }
     return AMP_OK;
@@ -176,8 +221,9 @@ static amp_status run_function(backward *b, amp_grad_node *node, unpacked *u, vo
         AMP_TRY(restore_arguments(b, node, u, args));
         AMP_TRY(restore_results(b, node, u));
     } else if (b->creates) {
-        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED,
-                        "%s has no gradient of its gradient yet; write to a clone of the view", node->name);
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: %s has no gradient of its gradient", b->what, node->name);
+    } else {
+        AMP_TRY(restore_saved(node, u));
     }
     node->row->function(&u->gradient);
     return amp_failed() ? fail_in(node) : send_given(b, node, u);
@@ -205,7 +251,8 @@ static amp_status run_node(backward *b, const amp_arrival *arrival) {
                                 .device = node->device,
                                 .random = node->random,
                                 .wanted = u.wanted,
-                                .given = u.given};
+                                .given = u.given,
+                                .saved = u.items};
     const amp_status status = run_function(b, node, &u, args);
     amp_free(u.given);
     if (!b->retains) amp_grad_node_spend(node);

@@ -50,8 +50,7 @@ static bool is_known(const amp_gradient_row *row) {
 /* NULL: there can be none. */
 static const amp_gradient_row *row_of(const amp_op_info *op) {
     if (op->flags & AMP_OP_NOT_DIFFERENTIABLE) return NULL;
-    if (amp_op_is_user(op)) return &missing;
-    const amp_gradient_row *row = &amp_gradient_rows[op->id];
+    const amp_gradient_row *row = amp_op_is_user(op) ? amp_user_op_gradient(op) : &amp_gradient_rows[op->id];
     if (!is_known(row) && op->alias_of) row = &amp_gradient_rows[amp_op_find(op->alias_of)->id];
     return is_known(row) ? row : &missing;
 }

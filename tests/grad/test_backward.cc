@@ -227,6 +227,115 @@ TEST_F(Backward, HooksSeeTheWholeGradientOnce) {
     expect_near(amp_tensor_grad(x), {12, 12}, 0);
 }
 
+// ---- Recomputation ----
+
+struct Block {
+    amp_tensor *weight;
+    int calls = 0;
+};
+
+amp_status block(void *context, amp_tensor *const *inputs, amp_tensor **outputs) {
+    auto *b = static_cast<Block *>(context);
+    b->calls++;
+    outputs[0] = op("mul", {op("exp", {op("linear", {inputs[0], b->weight})}), op("rand", {AMP_DIMS(2, 3)})});
+    return amp_last_status();
+}
+
+TEST_F(Backward, ACheckpointComputesAgainInItsRegionWithItsRandomNumbers) {
+    amp_tensor *x = leaf({2, 3}, {0.1, 0.2, 0.3}), *w = leaf({3, 3}, {0.5, -0.25, 1, 0.125});
+    Block b = {w};
+    const auto run = [&](bool checkpointed) {
+        amp_manual_seed(7);
+        amp_tensor *y = nullptr;
+        {
+            Region region;
+            EXPECT_EQ(checkpointed ? amp_checkpoint(block, &b, &x, 1, &y, 1) : block(&b, &x, &y), AMP_OK)
+                << amp_last_error();
+        }
+        op("rand", {AMP_DIMS(5)}); // another's numbers between
+        EXPECT_EQ(back(op("sum", {y})), AMP_OK) << amp_last_error();
+        std::vector<double> numbers = numbers_of(amp_tensor_grad(x));
+        for (double n : numbers_of(amp_tensor_grad(w))) numbers.push_back(n);
+        for (double n : numbers_of(op("rand", {AMP_DIMS(3)}))) numbers.push_back(n);
+        amp_tensor_zero_grad(x);
+        amp_tensor_zero_grad(w);
+        return numbers;
+    };
+    const auto plain = run(false);
+    EXPECT_EQ(b.calls, 1);
+    EXPECT_EQ(run(true), plain);
+    EXPECT_EQ(b.calls, 3);
+    amp_tensor *none = nullptr;
+    EXPECT_EQ(amp_checkpoint(block, &b, &none, 1, &x, 1), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"checkpoint", "input 0"}));
+}
+
+// ---- Ops of the program ----
+
+struct ScaledArgs {
+    size_t struct_size;
+    amp_tensor *x, *w;
+};
+
+amp_status scaled_cpu(amp_call *call, const void *args) {
+    const auto *a = static_cast<const ScaledArgs *>(args);
+    return amp_call_return(call, 0, op("mul", {a->x, a->w}));
+}
+
+void scaled_gradient(amp_gradient *g) {
+    const auto *a = static_cast<const ScaledArgs *>(amp_gradient_args(g));
+    if (amp_gradient_wants(g, &a->x)) amp_gradient_give(g, &a->x, op("mul", {amp_gradient_of(g, 0), a->w}));
+    if (amp_gradient_wants(g, &a->w)) amp_gradient_give(g, &a->w, op("mul", {amp_gradient_of(g, 0), a->x}));
+}
+
+const amp_op *define(const char *schema, amp_op_gradient gradient, const char *saves) {
+    amp_op_definition d = {};
+    d.struct_size = sizeof d;
+    d.schema = schema;
+    d.args_size = sizeof(ScaledArgs);
+    d.cpu = {"lower", scaled_cpu};
+    d.gradient = gradient;
+    d.saves = saves;
+    return amp_define_op_call(&d);
+}
+
+TEST_F(Backward, AnOpOfTheProgramHasTheGradientThatItGives) {
+    ASSERT_NE(define("grad_test_scaled(Tensor x, Tensor w) -> Tensor", scaled_gradient, "x:w,w:x"), nullptr)
+        << amp_last_error();
+    ASSERT_NE(define("grad_test_plain(Tensor x, Tensor w) -> Tensor", nullptr, nullptr), nullptr);
+    amp_tensor *x = leaf({2}, {1.5, 2}), *w = leaf({2}, {3, 4});
+    amp_tensor *y = nullptr;
+    {
+        Region region;
+        y = op("grad_test_scaled", {x, w});
+    }
+    EXPECT_EQ(amp_tensor_dtype(y), AMP_BF16);
+    EXPECT_EQ(back(op("sum", {y})), AMP_OK) << amp_last_error();
+    expect_near(amp_tensor_grad(x), {3, 4}, 0);
+    expect_near(amp_tensor_grad(w), {1.5, 2}, 0);
+    EXPECT_EQ(amp_tensor_dtype(amp_tensor_grad(x)), AMP_F32) << "cast for the op, not for the leaf";
+    EXPECT_EQ(back(op("sum", {op("grad_test_plain", {x, w})})), AMP_ERROR_NOT_IMPLEMENTED);
+    EXPECT_TRUE(failed_with(AMP_ERROR_NOT_IMPLEMENTED, {"grad_test_plain", "gradient"}));
+    EXPECT_EQ(define("grad_test_wrong(Tensor x, Tensor w) -> Tensor", scaled_gradient, "x:nothing"), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"grad_test_wrong", "nothing"}));
+}
+
+TEST_F(Backward, TheFirstNaNIsNamed) {
+    amp_tensor *x = leaf({2}, {0, 1});
+    const auto loss = [&] { // exp of NaN and 1: the gradient of the first is 0 · NaN
+        amp_tensor *y = op("mul", {x, tensor(AMP_F32, {2}, {INFINITY, 1})});
+        return op("sum", {op("mul", {op("exp", {y}), 0.0})});
+    };
+    EXPECT_EQ(back(loss()), AMP_OK);
+    amp_tensor_zero_grad(x);
+    const bool was = amp_detect_anomaly(true);
+    EXPECT_FALSE(was);
+    EXPECT_EQ(back(loss()), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"backward of ", "NaN"}));
+    EXPECT_EQ(back(op("sum", {op("mul", {x, 2.0})})), AMP_OK);
+    amp_detect_anomaly(false);
+}
+
 // ---- Errors ----
 
 TEST_F(Backward, BadInputIsOneSentence) {
