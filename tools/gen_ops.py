@@ -64,6 +64,7 @@ class Op:
         self.returns = ""
         self.forms, self.flags = [], []
         self.doc, self.alias, self.banned, self.no_grad = "", None, None, None
+        self.grad, self.saves = None, []
         self.cells = {}
         self.family = None
 
@@ -242,6 +243,11 @@ def parse_attributes(op, text, line):
             op.forms = match.group(1).split(",")
         elif match := re.match(r"alias=(\w+)", rest):
             op.alias = match.group(1)
+        elif match := re.match(r"grad=(\w+)", rest):
+            op.grad = match.group(1)
+        elif match := re.match(r"saves=([\w,:+]+)", rest):
+            op.saves = [(name, wanted.split("+") if wanted else [])
+                        for name, _, wanted in (item.partition(":") for item in match.group(1).split(","))]
         elif match := CELL.match(rest):
             table, device, policy, word, argument, value = match.groups()
             if policy not in POLICIES:
@@ -309,6 +315,7 @@ def check_ops(ops):
             fail(op.line, f"{op.key}: forms are _ and out")
         check_forms(op)
         check_cells(op, names)
+        check_gradient(op)
     for op in ops:
         if op.alias:
             check_alias(op, by_c_name)
@@ -326,6 +333,20 @@ def check_forms(op):
     taken = {a.name for a in op.args if a.kind != "OUTPUT"} | {op.c_name, "args"}
     if "out" in op.forms and taken & set(out_names(op)):
         fail(op.line, f"{op.key}: a result has the name of an argument, or of the op; the out= form needs another")
+
+
+def check_gradient(op):
+    if op.grad and op.no_grad:
+        fail(op.line, f"{op.key}: a gradient, and a reason why there is none")
+    if op.saves and (not op.grad or op.grad == "parts"):
+        fail(op.line, f"{op.key}: saves without a gradient function that reads it")
+    tensors = [a.name for a in op.args if a.kind in ("TENSOR", "TENSOR_LIST")]
+    for name, wanted in op.saves:
+        for other in [name] * (name not in op.outputs) + wanted:
+            if other not in tensors:
+                fail(op.line, f"{op.key}: saves unknown {other!r}")
+        if name in tensors and name in op.outputs:
+            fail(op.line, f"{op.key}: {name!r} is an argument and a result")
 
 
 def check_cells(op, names):
@@ -575,6 +596,56 @@ def table_source(ops):
     return out + ["};", "", f"const int amp_op_name_count = {len(names)};"]
 
 
+def gradient_functions(ops):
+    return sorted({op.grad for op in ops if op.grad and op.grad != "parts"})
+
+
+def gradients_header(ops):
+    out = ["/* Gradients of ops (call/gradient.h): which function, and what it reads. */", f"/* {BANNER} */",
+           "#ifndef AMP_POLICY_GRADIENTS_H", "#define AMP_POLICY_GRADIENTS_H", "", "#include <stdbool.h>", "",
+           "struct amp_gradient;", "",
+           "/* An argument or a result whose elements the function reads, for the gradients of some arguments. */",
+           "typedef struct amp_gradient_need {",
+           "    unsigned char index; /* of the argument, or of the result */",
+           "    bool is_result;",
+           "    unsigned wanted; /* a bit for each argument; it is read if the gradient of one of them is wanted. 0: of any */",
+           "} amp_gradient_need;", "",
+           "typedef struct amp_gradient_row {",
+           "    void (*function)(struct amp_gradient *g); /* NULL: none, or left to its parts */",
+           "    const amp_gradient_need *needs;",
+           "    int need_count;",
+           "    bool is_parts; /* the implementation is made of ops that have gradients of their own */",
+           "} amp_gradient_row;", "",
+           "/* By op. */", "extern const amp_gradient_row amp_gradient_rows[];", ""]
+    out += [f"void amp_gradient_{name}(struct amp_gradient *g);" for name in gradient_functions(ops)]
+    return out + ["", "#endif /* AMP_POLICY_GRADIENTS_H */"]
+
+
+def gradient_needs(op):
+    place = {a.name: i for i, a in enumerate(op.args) if a.kind != "OUTPUT"}
+    rows = []
+    for name, wanted in op.saves:
+        mask = sum(1 << place[w] for w in wanted)
+        index = op.outputs.index(name) if name in op.outputs else place[name]
+        rows.append(f"{{{index}, {'true' if name in op.outputs else 'false'}, 0x{mask:x}}}")
+    return f"static const amp_gradient_need needs_{op.c_name}[] = {{{', '.join(rows)}}};"
+
+
+def gradient_row(op):
+    function = "NULL" if op.grad == "parts" else f"amp_gradient_{op.grad}"
+    needs = f"needs_{op.c_name}" if op.saves else "NULL"
+    return (f"    [AMP_OP_ID_{op.c_name}] = {{{function}, {needs}, {len(op.saves)}, "
+            f"{'true' if op.grad == 'parts' else 'false'}}},")
+
+
+def gradients_source(ops):
+    return ["/* Gradients by op: ops.def as data. */", f"/* {BANNER} */", "/* clang-format off */",
+            '#include "generated/gradients.h"', "", "#include <stddef.h>", "", '#include "generated/op_ids.h"', "",
+            *[gradient_needs(op) for op in ops if op.saves], "",
+            "const amp_gradient_row amp_gradient_rows[AMP_OP_ID_COUNT] = {",
+            *[gradient_row(op) for op in ops if op.grad], "};"]
+
+
 def markdown(text):
     return text.replace("|", "\\|").replace("_", "\\_").replace("*", "\\*")
 
@@ -607,6 +678,7 @@ def dtypes_text(dtypes):
 
 def docs_page(ops, families):
     on_cpu, found = implemented_on_cpu(), probed()
+    by_c_name = {op.c_name: op for op in ops}
     runs = {op.c_name: (op.alias or op.c_name) in on_cpu for op in ops}
     out = ["# Ops", "", f"<!-- {BANNER} -->", "",
            "Every overload that libamp knows, with its autocast policy. `_` is the in-place form (`amp_add_`), `out` the",
@@ -643,7 +715,9 @@ def docs_page(ops, families):
            "cases of the op, or a call written for it (`tools/probe_ops.py`), for all overloads of a name. `float` is f32, f64, bf16 and f16, `int` is i64,",
            "i32, i16, i8 and u8, `complex` is c64 and c128; `-`: the op takes no floating argument; nothing: no tensor.",
            "Kernels are those of our own and of oneDNN (`dnnl`) that ran then, without their instruction set; what has none",
-           "runs in plain loops or in LAPACK.", ""]
+           "runs in plain loops or in LAPACK.", "",
+           "Gradients ([training.md](training.md)): what is differentiable has `yes`; a backward that comes to an op that is not so `yet`",
+           "fails and names it.", ""]
     for family, title in families:
         out += [f"## {title}", "", "| op | runs | dtypes | kernel | forms | CPU | CUDA | apex | differentiable |",
                 "|---|---|---|---|---|---|---|---|---|"]
@@ -654,7 +728,8 @@ def docs_page(ops, families):
             if op.cell("ipex", "cpu") != op.cell("torch", "cpu"):
                 cpu += f" (ipex: {cell_text(op, 'ipex', 'cpu')})"
             note = markdown(op.doc) + (f" Another name of `{op.alias}`." if op.alias else "")
-            gradient = "yes" if not op.no_grad else "no: " + markdown(op.no_grad)
+            has_gradient = op.grad or (op.alias and by_c_name[op.alias].grad)
+            gradient = "no: " + markdown(op.no_grad) if op.no_grad else "yes" if has_gradient else "not yet"
             forms = " ".join(f"`{f}`" for f in op.forms)
             dtypes, kernels = found.get(op.name, ([], [])) if runs[op.c_name] else ([], [])
             out.append(f"| `{op.schema}`<br>{note} | {'yes' if runs[op.c_name] else 'not yet'} | {dtypes_text(dtypes)} "
@@ -699,6 +774,7 @@ def html_page(ops, families):
 
 def outputs(ops, families):
     files = {"include/amp/ops.h": ops_header(families), "src/generated/op_ids.h": ids_header(ops),
+             "src/generated/gradients.h": gradients_header(ops), "src/generated/gradients.c": gradients_source(ops),
              "src/generated/op_table.c": table_source(ops), "src/generated/ops_generated.c": functions_source(ops),
              "docs/ops.md": docs_page(ops, families)}
     for family, title in families:

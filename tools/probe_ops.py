@@ -104,6 +104,7 @@ WRITTEN = {
     "bitwise_xor": {"input": (2, 3), "other": (2, 3)},
     "channel_shuffle": {"input": (1, 2, 2, 3), "groups": 2},
     "contiguous": {"input": (2, 3)},
+    "detach": {"input": (2, 3)},
     "convolution_pointwise": {"input": (1, 2, 4, 5), "weight": (3, 2, 2, 2), "bias": (3,), "attr": "none"},
     "convolution_transpose_pointwise": {"input": (1, 2, 4, 5), "weight": (2, 3, 2, 2), "bias": (3,), "attr": "none"},
     "copy": {"input": (2, 3), "src": (2, 3)},

@@ -7,6 +7,7 @@
 #include "amp/cuda.h"
 #include "amp/error.h"
 #include "amp/explain.h"
+#include "amp/grad.h"
 #include "amp/graph.h"
 #include "amp/io.h"
 #include "amp/memory.h"

@@ -70,13 +70,6 @@ AMP_API amp_tensor *amp_channels_last(amp_tensor *tensor);
  * in a weight position that was loaded or made from data needs no mark; one that an op made (amp_full, amp_mul,
  * amp_clone) does, for it is taken for an activation: the explain report names such weights. */
 AMP_API amp_status amp_tensor_mark_parameter(amp_tensor *tensor);
-/* Whether gradients are wanted. No op computes any yet: today the mark does what PyTorch's does to autocast, which
- * keeps the cast of an f32 leaf that requires gradients until the outermost region ends. AMP_ERROR_DTYPE for other than
- * floating point and complex tensors; AMP_ERROR_INVALID where a view of a tensor that requires them is to cease to,
- * which only its base can. */
-AMP_API amp_status amp_tensor_set_requires_grad(amp_tensor *tensor, bool requires_grad);
-AMP_API bool amp_tensor_requires_grad(const amp_tensor *tensor);
-
 /* ---- Ownership -------------------------------------------------------------------------------------------------
  * One rule: a returned tensor belongs to the innermost open scope of the thread (amp/scope.h); with no scope open,
  * to the caller, who releases it. */

@@ -71,6 +71,20 @@ class tensor {
         const int64_t *extents = amp_tensor_shape(held_);
         return held_ ? std::vector<int64_t>(extents, extents + rank()) : std::vector<int64_t>();
     }
+    /* amp_tensor_set_requires_grad, and what amp_backward leaves: empty where there is none yet. */
+    void requires_grad(bool wanted) const {
+        (void)amp_tensor_set_requires_grad(held_, wanted);
+    }
+    bool requires_grad() const {
+        return amp_tensor_requires_grad(held_);
+    }
+    tensor grad() const {
+        amp_tensor *gradient = amp_tensor_grad(held_);
+        return gradient ? share(gradient) : tensor();
+    }
+    void zero_grad() const {
+        (void)amp_tensor_zero_grad(held_);
+    }
     /* The one element of a CPU tensor: amp_item. */
     double item() const {
         return amp_item(held_);
@@ -237,6 +251,38 @@ class autocast {
   private:
     amp_device device_;
 };
+
+/* amp_no_grad until the object goes; enable_grad is the way back inside of one. */
+class grad_mode {
+  public:
+    explicit grad_mode(bool enabled) : before_(amp_grad_set_enabled(enabled)) {}
+    ~grad_mode() {
+        (void)amp_grad_set_enabled(before_);
+    }
+    grad_mode(const grad_mode &) = delete;
+    grad_mode &operator=(const grad_mode &) = delete;
+
+  private:
+    bool before_;
+};
+struct no_grad : grad_mode {
+    no_grad() : grad_mode(false) {}
+};
+struct enable_grad : grad_mode {
+    enable_grad() : grad_mode(true) {}
+};
+
+/* amp_backward of a loss of one element, or with its gradient. */
+inline void backward(const tensor &loss, const tensor &gradient = {}, bool retain_graph = false,
+                     bool create_graph = false) {
+    amp_backward_args args = {};
+    args.struct_size = sizeof args;
+    args.loss = loss.get();
+    args.gradient = gradient.get();
+    args.retain_graph = retain_graph;
+    args.create_graph = create_graph;
+    (void)amp_backward_call(&args);
+}
 
 /* amp_label until the object goes. */
 class label {

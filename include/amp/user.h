@@ -94,6 +94,14 @@ typedef struct amp_call amp_call;
  * that it opens. Another number than an amp_status is an error of the op. */
 typedef amp_status (*amp_op_implementation)(amp_call *call, const void *args);
 
+/* The gradient of one call, good inside its function only. */
+typedef struct amp_gradient amp_gradient;
+
+/* Gives the gradients of the op's arguments, from those of its results, by calling ops; no region is open, and what it makes goes
+ * at its end. `amp_gradient_args` has the argument struct as the implementation got it, casts made; of its tensors the elements are
+ * there that `saves` names, the others read as NaN. Where the ops that it calls are differentiable, so is it. */
+typedef void (*amp_op_gradient)(amp_gradient *gradient);
+
 /* What an op is on one device. */
 typedef struct amp_op_device {
     const char *policy; /* "lower", "fp32", "promote", …: amp_autocast_policy has the list. NULL: "fallthrough" */
@@ -108,7 +116,13 @@ typedef struct amp_op_definition {
     amp_op_device cpu, cuda; /* the same policy in every table */
     bool in_place, out;      /* the op also has the form `name_`, which writes the first argument, and `name_out` */
     bool elementwise; /* element i of the result needs element i of the inputs only: in-place forms need no copy */
-    unsigned char reserved[5]; /* 0 */
+    bool
+        not_differentiable; /* its results require no gradients (argmax); else a backward without `gradient` is an error */
+    unsigned char reserved[4]; /* 0 */
+    amp_op_gradient gradient;  /* NULL: none; an op that policy "parts" leaves to its parts has theirs */
+    /* The arguments and results ("out" is the first) whose elements it reads: "x,out"; "x:w,w:x" where it reads x only for the
+     * gradient of w, and w only for that of x; several for one: "x:w+b". NULL: none. */
+    const char *saves;
 } amp_op_definition;
 
 /* Adds an op for the rest of the process; the texts are copied. NULL with an error: a schema that cannot be read; a
@@ -144,6 +158,21 @@ AMP_API amp_status amp_call_fail(const amp_call *call, amp_status code, const ch
     __attribute__((format(printf, 3, 4)));
 /* "[2, 3] f32": a tensor in a sentence; good for eight calls on this thread. */
 AMP_API const char *amp_tensor_text(const amp_tensor *tensor);
+
+/* ---- Inside a gradient ---- */
+
+/* The op's argument struct. */
+AMP_API const void *amp_gradient_args(const amp_gradient *gradient);
+/* The gradient that arrived for result `index`; NULL: none did, or there is no such result. */
+AMP_API amp_tensor *amp_gradient_of(const amp_gradient *gradient, int index);
+/* Result `index` as it was; NULL: it was not made. */
+AMP_API amp_tensor *amp_gradient_result(const amp_gradient *gradient, int index);
+/* Somebody wants the gradient of an argument. `field` is its address in the struct, &a->weight; of a tensor in a list
+ * &a->tensors.items[i]. */
+AMP_API bool amp_gradient_wants(const amp_gradient *gradient, const void *field);
+/* This is it: of the argument's shape, or one that broadcasting it gives, which is summed; converted to the dtype of the argument before casts.
+ * A second one is added to the first. NULL: nothing. */
+AMP_API void amp_gradient_give(amp_gradient *gradient, const void *field, amp_tensor *tensor);
 
 #ifdef __cplusplus
 } /* extern "C" */

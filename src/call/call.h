@@ -55,7 +55,9 @@ struct amp_call {
     /* By result: tensors with memory of just its size, which amp_call_output gives instead of fresh ones, each once;
      * NULL: none. */
     amp_tensor *const *places;
-    unsigned fresh; /* a bit for each result that amp_call_output made, or gave a place */
+    unsigned fresh;   /* a bit for each result that amp_call_output made, or gave a place */
+    unsigned needed;  /* a bit for each result that a layer reads, though the caller may not want it */
+    bool has_pending; /* arguments came in as pending casts: from a gradient function, for what was saved so */
     amp_call_note note;
 };
 

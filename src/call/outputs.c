@@ -62,6 +62,7 @@ bool amp_call_mutates(const amp_call *call) {
 }
 
 bool amp_call_wants(const amp_call *call, int index) {
+    if (__builtin_expect(call->needed >> index & 1, 0)) return true;
     for (int i = 0, at = 0; i < call->op->arg_count; i++) {
         if (call->op->args[i].kind != AMP_ARG_OUTPUT || ++at != index) continue;
         return *(amp_tensor * *const *)amp_call_field(call, &call->op->args[i]) != NULL;

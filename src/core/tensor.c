@@ -123,6 +123,7 @@ static void init_header(amp_tensor *t, amp_dtype dtype, int rank, const int64_t 
     t->scope = NULL;
     t->scope_next = t->scope_previous = NULL;
     t->mark = 0;
+    t->history = NULL;
 }
 
 AMP_HOT static amp_tensor *new_header(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
@@ -376,7 +377,6 @@ amp_tensor *amp_tensor_view(const char *op, amp_tensor *base, int rank, const in
     for (int i = 0; i < rank; i++) t->strides[i] = strides[i];
     t->offset = offset;
     t->is_view = true;
-    t->requires_grad = base->requires_grad;
     t->is_leaf = false;
     t->storage = amp_storage_retain(base->storage);
     return t;
@@ -491,6 +491,7 @@ amp_tensor *amp_from_data(const void *data, amp_dtype dtype, int rank, const int
 /* ---- Ownership ------------------------------------------------------------------------------------------------ */
 AMP_HOT static void end_tensor(amp_tensor *t) {
     if (__builtin_expect(amp_debug, 0)) amp_debug_gone(t);
+    if (__builtin_expect(t->history != NULL, 0)) amp_tensor_on_history_end(t->history);
     amp_storage_drop(t->storage);
     t->magic = AMP_TENSOR_DEAD;
     amp_count(&amp_counters_mine()->live_tensors, SIZE_MAX);
@@ -599,6 +600,7 @@ static bool on_cpu(const char *what, const amp_tensor *t) {
 }
 
 bool (*amp_tensor_on_read)(const amp_tensor *tensor, bool decides);
+void (*amp_tensor_on_history_end)(struct amp_history *history);
 bool (*amp_tensor_on_write)(const amp_tensor *tensor, bool is_done);
 
 static bool tell_of_writing(const amp_tensor *t, bool is_done) {
@@ -651,28 +653,4 @@ amp_status amp_tensor_mark_parameter(amp_tensor *t) {
     AMP_TRY(check_live("tensor_mark_parameter", t));
     atomic_store_explicit(&t->storage->parameter, true, memory_order_relaxed);
     return amp_pending_error();
-}
-
-amp_status amp_tensor_set_requires_grad(amp_tensor *t, bool requires_grad) {
-    if (!t) return amp_fail(AMP_ERROR_INVALID, "tensor_set_requires_grad: the tensor is NULL");
-    AMP_TRY(check_live("tensor_set_requires_grad", t));
-    if (requires_grad && !amp_dtype_is_floating(t->dtype) && !amp_dtype_is_complex(t->dtype)) {
-        return amp_fail(AMP_ERROR_DTYPE,
-                        "tensor_set_requires_grad: only floating point and complex tensors have "
-                        "gradients; this one is %s",
-                        amp_describe(t));
-    }
-    if (!requires_grad && t->requires_grad && !t->is_leaf) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "tensor_set_requires_grad: this tensor, %s, is a view of one that requires gradients, and "
-                        "requires them with it; only a leaf can cease to",
-                        amp_describe(t));
-    }
-    if (requires_grad && !t->requires_grad) t->is_leaf = true; /* nothing that it was made of requires any */
-    t->requires_grad = requires_grad;
-    return amp_pending_error();
-}
-
-bool amp_tensor_requires_grad(const amp_tensor *t) {
-    return usable("tensor_requires_grad", t) && t->requires_grad;
 }

@@ -58,7 +58,11 @@ struct amp_tensor {
     struct amp_scope_frame *scope; /* owner, or NULL: the caller's */
     amp_tensor *scope_next, *scope_previous;
     uint64_t mark; /* whoever writes down what happens to tensors knows this one by it; 0: nobody (graph/capture.h) */
+    struct amp_history *history; /* what its gradient is found by (grad/history.h); NULL: it has none */
 };
+
+/* Takes the reference of a tensor that goes. Set before anything has a history. */
+extern void (*amp_tensor_on_history_end)(struct amp_history *history) __attribute__((visibility("hidden")));
 
 /* Called of every marked tensor whose elements the program looks at, before it does, and whether what it does next may hang on
  * them. False, with an error: there are none. Set before anything is marked. */

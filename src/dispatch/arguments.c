@@ -30,8 +30,13 @@ static amp_status check_tensor(amp_call *call, const amp_arg_info *arg, amp_tens
                         "amp_release)",
                         amp_call_name(call), arg->name);
     }
-    if (t->storage && t->storage->device != AMP_DEVICE_CPU) call->device = t->storage->device;
-    return t->storage && __builtin_expect(t->storage->is_ahead, 0) ? check_ahead(call, arg, t) : AMP_OK;
+    const amp_storage *memory = t->storage;
+    if (__builtin_expect(!memory, 0)) {
+        memory = t->source->storage;
+        call->has_pending = true;
+    }
+    if (memory->device != AMP_DEVICE_CPU) call->device = memory->device;
+    return __builtin_expect(memory->is_ahead, 0) ? check_ahead(call, arg, t) : AMP_OK;
 }
 
 static amp_status check_list(amp_call *call, const amp_arg_info *arg, const amp_tensor_list *list) {

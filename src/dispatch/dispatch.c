@@ -37,6 +37,14 @@ void amp_layer_activate(unsigned layer, bool on) {
     }
 }
 
+void amp_layer_activate_everywhere(unsigned layer, bool on) {
+    if (on) {
+        atomic_fetch_or_explicit(&amp_process_layers, layer, memory_order_relaxed);
+    } else {
+        atomic_fetch_and_explicit(&amp_process_layers, ~layer, memory_order_relaxed);
+    }
+}
+
 const char *amp_call_name(const amp_call *call) {
     if (call->form == AMP_FORM_FUNCTION) return call->op->name;
     amp_thread_text *text = amp_this_thread_text();
@@ -113,7 +121,8 @@ AMP_HOT static amp_status run_row(amp_call *call, const amp_backend *backend) {
     if (!row.run) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call), backend->name);
     }
-    if (!row.takes_pending_casts && call->note.in_region) AMP_TRY(amp_call_each_tensor(call, visit_pending));
+    if (!row.takes_pending_casts && (call->note.in_region || call->has_pending))
+        AMP_TRY(amp_call_each_tensor(call, visit_pending));
     /* What the implementation calls is part of this op: no layer sees it, unless autocast left the op to its parts. */
     const unsigned layers = amp_this_thread.layers;
     amp_call_note *const whole = amp_this_thread.note;

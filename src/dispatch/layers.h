@@ -13,7 +13,10 @@ void amp_layer_install(unsigned layer, amp_layer_function run);
 /* Switches a layer on or off for this thread. */
 void amp_layer_activate(unsigned layer, bool on);
 
-/* Layers that are on for every thread (explain): or'ed with the thread's in the one test of amp_dispatch. */
+/* … for every thread. */
+void amp_layer_activate_everywhere(unsigned layer, bool on);
+
+/* Layers that are on for every thread (explain, grad): or'ed with the thread's in the one test of amp_dispatch. */
 extern _Atomic unsigned amp_process_layers __attribute__((visibility("hidden")));
 
 /* The layers of the rooms above: explain times the call and records its note; autocast has eligibility, policy, casts. */

@@ -287,8 +287,7 @@ static void set_recording(int change) {
         recorded += now() - recording_since;
         amp_followers_forget(); /* others may read what they watch now */
     }
-    const unsigned bit = recording > 0 ? AMP_LAYER_EXPLAIN : 0;
-    atomic_store_explicit(&amp_process_layers, bit, memory_order_relaxed);
+    amp_layer_activate_everywhere(AMP_LAYER_EXPLAIN, recording > 0);
     amp_unlock(AMP_LOCK_EXPLAIN);
 }
 

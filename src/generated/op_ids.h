@@ -60,6 +60,7 @@ enum {
     AMP_OP_ID_tensor_split_tensor,
     AMP_OP_ID_unbind,
     AMP_OP_ID_clone,
+    AMP_OP_ID_detach,
     AMP_OP_ID_contiguous,
     AMP_OP_ID_to,
     AMP_OP_ID_to_device,

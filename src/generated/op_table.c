@@ -348,6 +348,10 @@ static const amp_arg_info args_clone[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_clone_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_clone_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_detach[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_detach_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_detach_args) == 16, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_contiguous[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_contiguous_args, input), 0, NO_DEFAULT},
 };
@@ -3548,6 +3552,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_clone_args), 16, args_clone, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_detach, "detach", "", "detach",
+     "detach(Tensor input) -> Tensor",
+     "A view of input through which no gradient leads.",
+     NULL, sizeof(amp_detach_args), 16, args_detach, 1, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_VIEW | AMP_OP_NOT_DIFFERENTIABLE, NULL, "that is what it is for",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_contiguous, "contiguous", "", "contiguous",
      "contiguous(Tensor input) -> Tensor",
      "The same elements stored row by row: a view of input, without a copy, where it is so already.",
@@ -6342,6 +6352,7 @@ const amp_op_name amp_op_names[] = {
     {"cumprod", AMP_OP_ID_cumprod},
     {"cumsum", AMP_OP_ID_cumsum},
     {"det", AMP_OP_ID_det},
+    {"detach", AMP_OP_ID_detach},
     {"diag", AMP_OP_ID_diag},
     {"diag_embed", AMP_OP_ID_diag_embed},
     {"diagonal", AMP_OP_ID_diagonal},
@@ -6794,4 +6805,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 569;
+const int amp_op_name_count = 570;

@@ -327,6 +327,10 @@ amp_tensor *amp_clone_call(const amp_clone_args *args) {
 amp_tensor *amp_clone_out_call(amp_tensor *out, const amp_clone_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_clone], AMP_FORM_OUT, args, out);
 }
+FITS(detach);
+amp_tensor *amp_detach_call(const amp_detach_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_detach], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(contiguous);
 amp_tensor *amp_contiguous_call(const amp_contiguous_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_contiguous], AMP_FORM_FUNCTION, args, NULL);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "amp/grad.h"
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
@@ -176,7 +177,10 @@ amp_status amp_graph_run(amp_graph *g, amp_tensor *const *inputs, int input_coun
     if (amp_failed()) return amp_pending_error();
     if (!g) return amp_fail(AMP_ERROR_INVALID, "graph_run: the graph is NULL");
     AMP_TRY(check_inputs(&g->source, inputs, input_count, outputs, output_count));
-    return compute(g, inputs, outputs, output_count, NULL);
+    const bool records = amp_grad_set_enabled(false); /* a frozen graph leads no gradients through */
+    const amp_status status = compute(g, inputs, outputs, output_count, NULL);
+    (void)amp_grad_set_enabled(records);
+    return status;
 }
 
 amp_status amp_graph_watch(amp_graph *g, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,
@@ -189,5 +193,8 @@ amp_status amp_graph_watch(amp_graph *g, amp_tensor *const *inputs, int input_co
                             given));
     AMP_TRY(amp_struct_reserved("graph_watch", watcher.reserved, sizeof watcher.reserved));
     AMP_TRY(check_inputs(&g->source, inputs, input_count, outputs, output_count));
-    return compute(g, inputs, outputs, output_count, &watcher);
+    const bool records = amp_grad_set_enabled(false);
+    const amp_status status = compute(g, inputs, outputs, output_count, &watcher);
+    (void)amp_grad_set_enabled(records);
+    return status;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "call/copy_args.h"
 #include "core/memory.h"
 #include "core/thread.h"
 #include "graph/plan.h"
@@ -71,42 +72,20 @@ int amp_net_add_constant(amp_net *net, amp_tensor *tensor) {
     return value;
 }
 
-static const char **text_field(const amp_op_info *op, const void *args, int argument) {
-    return (const char **)((uintptr_t)args + op->args[argument].offset);
-}
-
-/* The struct, and behind it its texts, which are somebody else's. */
-static void *copy_args(const amp_op_info *op, const void *args) {
-    size_t bytes = op->args_size;
-    for (int i = 0; i < op->arg_count; i++) {
-        const char *text = op->args[i].kind == AMP_ARG_STRING ? *text_field(op, args, i) : NULL;
-        if (text) bytes += strlen(text) + 1;
-    }
-    char *copy = amp_alloc(bytes), *end = copy + op->args_size;
-    if (!copy) return NULL;
-    memcpy(copy, args, op->args_size);
-    for (int i = 0; i < op->arg_count; i++) {
-        const char *text = op->args[i].kind == AMP_ARG_STRING ? *text_field(op, args, i) : NULL;
-        if (!text) continue;
-        *text_field(op, copy, i) = end;
-        end = (char *)memcpy(end, text, strlen(text) + 1) + strlen(text) + 1;
-    }
-    return copy;
-}
-
 amp_net_node *amp_net_add_node(amp_net *net, const amp_op_info *op, const void *args, int operands, int results) {
     amp_net_node *nodes = grow(net->nodes, &net->node_room, net->node_count, sizeof *nodes);
     if (!nodes) return NULL;
     net->nodes = nodes;
     amp_net_node *node = &nodes[net->node_count];
     *node = (amp_net_node){.op = op, .operand_count = operands, .result_count = results};
-    node->args = copy_args(op, args);
+    node->args = amp_alloc(amp_args_bytes(op, args));
     node->operands = amp_alloc((size_t)operands * sizeof *node->operands);
     node->results = amp_alloc((size_t)results * sizeof *node->results);
     if (!node->args || !node->operands || !node->results) {
         free_node(node);
         return NULL;
     }
+    amp_args_copy(op, args, node->args);
     net->node_count++;
     return node;
 }

@@ -29,7 +29,7 @@ typedef struct amp_plan_state {
 
 bool amp_plan_is_watched(void) {
     const unsigned layers = amp_this_thread.layers | atomic_load_explicit(&amp_process_layers, memory_order_relaxed);
-    return (layers & ~(unsigned)AMP_LAYER_AUTOCAST) != 0;
+    return (layers & ~(unsigned)(AMP_LAYER_AUTOCAST | AMP_LAYER_GRAD)) != 0; /* graphs record no gradients */
 }
 
 /* ---- Making a state -------------------------------------------------------------------------------------------- */

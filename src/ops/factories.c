@@ -20,6 +20,12 @@ amp_status amp_op_clone(amp_call *call) {
     return return_copy(call, a->input, a->input->dtype, a->input);
 }
 
+amp_status amp_op_detach(amp_call *call) {
+    const amp_detach_args *a = call->args;
+    call->outputs[0] = a->input;
+    return AMP_OK;
+}
+
 amp_status amp_op_contiguous(amp_call *call) {
     const amp_contiguous_args *a = call->args;
     if (!amp_tensor_is_dense(a->input)) return return_copy(call, a->input, a->input->dtype, NULL);

@@ -10,10 +10,13 @@
 #include "core/struct_size.h"
 #include "policy/policy.h"
 #include "policy/schema.h"
+#include "policy/user_gradients.h"
 
 typedef struct user_op {
     amp_op_info info;
     amp_op_implementation run[AMP_DEVICE_COUNT];
+    amp_gradient_row gradient;
+    amp_gradient_need needs[AMP_MAX_GRADIENT_NEEDS];
     amp_schema schema;
     char room[]; /* of the schema's texts, then the sentence */
 } user_op;
@@ -35,6 +38,10 @@ const amp_op_info *amp_user_op_find(const char *name) {
 
 amp_op_implementation amp_user_op_run(const amp_op_info *op, amp_device device) {
     return ops[op->id - AMP_OP_ID_COUNT]->run[device];
+}
+
+const amp_gradient_row *amp_user_op_gradient(const amp_op_info *op) {
+    return &ops[op->id - AMP_OP_ID_COUNT]->gradient;
 }
 
 /* The next overload of the same name: the neighbour in ops.def, any later definition of a program. */
@@ -151,9 +158,21 @@ static void fill_info(user_op *op, const amp_op_definition *d, const char *doc) 
     info->output_count = schema->output_count;
     info->result = "out";
     info->forms = AMP_FORM_FUNCTION | (d->in_place ? AMP_FORM_INPLACE : 0) | (d->out ? AMP_FORM_OUT : 0);
-    info->flags = AMP_OP_NOT_DIFFERENTIABLE | AMP_OP_DENSE_TARGET | (d->elementwise ? AMP_OP_ELEMENTWISE : 0) |
-                  (schema->returns_list ? AMP_OP_RETURNS_LIST : 0) | (mutates(schema) ? AMP_OP_MUTATES : 0);
-    info->no_gradient = "defined by the program";
+    info->flags = (d->not_differentiable ? AMP_OP_NOT_DIFFERENTIABLE : 0) | AMP_OP_DENSE_TARGET |
+                  (d->elementwise ? AMP_OP_ELEMENTWISE : 0) | (schema->returns_list ? AMP_OP_RETURNS_LIST : 0) |
+                  (mutates(schema) ? AMP_OP_MUTATES : 0);
+    info->no_gradient = d->not_differentiable ? "defined by the program" : NULL;
+}
+
+static amp_status fill_gradient(user_op *op, const amp_op_definition *d) {
+    amp_gradient_row *row = &op->gradient;
+    AMP_TRY(amp_gradient_needs_parse(&op->schema, d->saves, op->needs, &row->need_count));
+    row->function = d->gradient;
+    row->needs = op->needs;
+    row->is_parts = !d->gradient && op->info.policy[AMP_TABLE_TORCH][AMP_DEVICE_CPU].policy == AMP_POLICY_PARTS;
+    if (d->gradient && d->not_differentiable)
+        return amp_fail(AMP_ERROR_INVALID, "define_op: '%s' has a gradient, and is not differentiable", op->schema.key);
+    return AMP_OK;
 }
 
 static amp_status build(user_op *op, const amp_op_definition *d, size_t doc_at) {
@@ -162,6 +181,7 @@ static amp_status build(user_op *op, const amp_op_definition *d, size_t doc_at) 
     AMP_TRY(check_struct(d, &op->schema));
     AMP_TRY(check_forms(d, &op->schema));
     AMP_TRY(fill_policies(op, devices));
+    AMP_TRY(fill_gradient(op, d));
     strcpy(op->room + doc_at, d->doc ? d->doc : "");
     fill_info(op, d, op->room + doc_at);
     return AMP_OK;

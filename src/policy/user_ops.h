@@ -16,6 +16,9 @@ static inline bool amp_op_is_user(const amp_op_info *op) {
 const amp_op_info *amp_user_op_find(const char *name);
 /* Number `index` in the order of definition; NULL beyond the last. */
 const amp_op_info *amp_user_op_at(int index);
+struct amp_gradient_row;
+/* How its gradient is made. */
+const struct amp_gradient_row *amp_user_op_gradient(const amp_op_info *op);
 /* NULL: not implemented there. */
 amp_op_implementation amp_user_op_run(const amp_op_info *op, amp_device device);
 

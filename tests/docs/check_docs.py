@@ -14,7 +14,7 @@ import runpy
 import subprocess
 import sys
 
-COMPILED = ["README.md", "docs/guide.md", "docs/coming_from_torch.md", "docs/cuda.md"]
+COMPILED = ["README.md", "docs/guide.md", "docs/coming_from_torch.md", "docs/cuda.md", "docs/training.md"]
 # What the snippets use and do not declare.
 PRELUDE = """#include <amp/amp.h>
 #include <stdio.h>
@@ -23,6 +23,8 @@ static amp_tensor *weights, *input, *gamma_, *beta, *running_mean, *running_var,
 static float values[6];
 static const char *names[2], *why;
 static bool flag;
+static amp_status f(void *context, amp_tensor *const *inputs, amp_tensor **outputs) { outputs[0] = inputs[0]; return context ? AMP_OK : amp_last_status(); }
+static amp_tensor *hook(void *context, amp_tensor *gradient) { return context ? gradient : NULL; }
 static void *stream, *mine;
 int cudaStreamCreate(void **stream);
 int cudaStreamDestroy(void *stream);

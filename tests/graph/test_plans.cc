@@ -304,4 +304,15 @@ TEST_F(Plans, MemoryMayBeMissingAnywhere) {
     EXPECT_EQ(run({x}), expected);
 }
 
+TEST_F(Plans, RunForTensorsThatRequireGradientsAndLeadNoneThrough) {
+    amp_tensor *w = tensor(AMP_F32, {4}, {2}), *x = tensor(AMP_F32, {4}, {3});
+    ASSERT_EQ(amp_tensor_set_requires_grad(w, true), AMP_OK);
+    make(1, 1, [w](amp_tensor *const *in) { return Tensors{op("add", {op("mul", {in[0], w}), w})}; });
+    EXPECT_NE(plan_for({x}), "");
+    const Tensors y = outputs({x});
+    EXPECT_EQ(numbers_of(y[0]), (std::vector<double>{8, 8, 8, 8}));
+    EXPECT_FALSE(amp_tensor_requires_grad(y[0]));
+    EXPECT_TRUE(amp_grad_is_enabled()) << "afterwards, as before";
+}
+
 } // namespace

@@ -106,6 +106,7 @@ std::vector<Row> rows() {
         {"empty_like", {{"input", m}}},
         {"t", {{"input", m}}},
         {"contiguous", {{"input", m}}},
+        {"detach", {{"input", m}}},
         {"to", {{"input", m}, {"dtype", AMP_BF16}, {"copy", true}}},
         {"to", {{"input", m}, {"device", 0}, {"dtype", AMP_F64}}},
         {"equal", {{"input", m}, {"other", m}}},

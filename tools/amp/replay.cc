@@ -156,7 +156,7 @@ static bool belongs_to(const Case &c, amp_device device) {
     return json_is_null(autocast) || text_field(autocast, "device") == amp_device_name(device);
 }
 
-static void merge(Comparison *into, const Comparison &from, const std::string &where) {
+void merge(Comparison *into, const Comparison &from, const std::string &where) {
     if (into->problem.empty() && !from.problem.empty()) into->problem = where + ": " + from.problem;
     into->ratio.add(from.ratio);
     if (from.share >= into->share) {
@@ -234,12 +234,20 @@ static void move_back(const Arguments &arguments, std::vector<amp_tensor *> *out
 }
 
 static Verdict run_case(const Case &c, const Options &options, Comparison *all) {
+    if (is_program(c.json)) {
+        if (options.device != AMP_DEVICE_CPU) return Verdict::other_device;
+        Scope whole;
+        run_program(c.file, c.json, all);
+        return all->problem.empty() ? Verdict::passed : Verdict::failed;
+    }
     const json_t *inputs = require(c.json, "inputs", JSON_OBJECT);
     std::vector<amp_tensor *> outputs = room_for_outputs(c);
     if (!belongs_to(c, options.device)) return Verdict::other_device;
     Scope scope;
     Arguments arguments = make_arguments(c.file, c.op, inputs, options.strided);
     if (options.device != AMP_DEVICE_CPU) move_to_device(options.device, &arguments);
+    const bool has_gradients = options.device == AMP_DEVICE_CPU && records_gradients(c.json);
+    if (has_gradients) require_gradients(arguments);
     int count = 0;
     amp_status status;
     {
@@ -255,6 +263,7 @@ static Verdict run_case(const Case &c, const Options &options, Comparison *all) 
     if (options.device != AMP_DEVICE_CPU) move_back(arguments, &outputs, count);
     *all = compare_outputs(c, outputs, count, op_returns_list(c.op.c_str()));
     compare_inputs(c, arguments, all);
+    if (has_gradients && !compare_gradients(c.file, c.json, arguments, outputs, all)) return Verdict::missing;
     return all->problem.empty() ? Verdict::passed : Verdict::failed;
 }
 
@@ -424,7 +433,7 @@ static void run_one(const CaseFile &file, const json_t *json, const Options &opt
     Case c = {file, json, "?", "?"};
     try {
         c.name = text_field(json, "name");
-        c.op = text_field(json, "op");
+        c.op = is_program(json) ? "program" : text_field(json, "op");
         if (!names->insert(c.name).second) throw Malformed("the name is given twice");
         if (!selected(c, options.filter)) return;
         show_progress(number, total, c);

@@ -56,6 +56,7 @@ std::vector<CaseFile> load_folder(const std::string &folder);
 struct Input {
     std::string argument;
     amp_tensor *tensor = nullptr;
+    bool requires_grad = false;
     std::vector<unsigned char> memory, before;
     size_t start = 0;                // in memory, of what a device is given: aligned
     amp_tensor *on_device = nullptr; // that copy, on a device other than the CPU
@@ -68,8 +69,12 @@ struct Arguments {
     std::vector<std::unique_ptr<std::vector<amp_tensor *>>> lists;
 };
 
+// What "$name" stands for, in a program.
+using Names = std::map<std::string, amp_tensor *>;
+
 // Throws Malformed. Tensors belong to the innermost scope.
-Arguments make_arguments(const CaseFile &file, const std::string &op, const json_t *inputs, bool strided);
+Arguments make_arguments(const CaseFile &file, const std::string &op, const json_t *inputs, bool strided,
+                         const Names *names = nullptr);
 
 // The field of a case, of the kind that it must have. Throws Malformed.
 const json_t *require(const json_t *object, const char *field, json_type type);
@@ -103,8 +108,28 @@ struct Comparison {
 
 // `expected` is an element of a case's `outputs`.
 Comparison compare_output(const CaseFile &file, const json_t *expected, const amp_tensor *got);
+// The stored tensor of a key, as a tensor of its own.
+amp_tensor *load_tensor(const CaseFile &file, const std::string &key, amp_dtype dtype,
+                        const std::vector<int64_t> &shape);
 // `expected` is a value of a case's `after`.
 Comparison compare_after(const CaseFile &file, const json_t *expected, const amp_tensor *got);
+
+// ---- Gradients ----
+
+// The case records gradients: its leaves are to require them before the call.
+bool records_gradients(const json_t *json);
+void require_gradients(const Arguments &arguments);
+// Goes back from the outputs, with the recorded gradients of these, and compares what arrives; the second gradients too. False: an
+// output requires none, because the op has no gradient yet.
+bool compare_gradients(const CaseFile &file, const json_t *json, const Arguments &arguments,
+                       const std::vector<amp_tensor *> &outputs, Comparison *all);
+void merge(Comparison *into, const Comparison &from, const std::string &where);
+
+// ---- Programs ----
+
+// A case with steps, in place of one call.
+bool is_program(const json_t *json);
+void run_program(const CaseFile &file, const json_t *json, Comparison *all);
 
 // ---- Results ----
 

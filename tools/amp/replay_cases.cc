@@ -28,9 +28,14 @@ static std::vector<std::string> json_names(const std::string &folder) {
     return names;
 }
 
-// Other recordings live in such folders too; a list of objects with an "op" is one of cases.
+bool is_program(const json_t *json) {
+    return json_object_get(json, "steps") && json_object_get(json, "leaves");
+}
+
+// Other recordings live in such folders too; a list of objects with an "op", or of programs, is one of cases.
 static bool is_case_list(const json_t *root) {
-    return json_is_array(root) && json_object_get(json_array_get(root, 0), "op");
+    const json_t *first = json_array_get(root, 0);
+    return json_is_array(root) && (json_object_get(first, "op") || is_program(first));
 }
 
 static CaseFile load_file(const std::string &folder, const std::string &name) {
@@ -137,8 +142,7 @@ static void for_each_element(const std::vector<int64_t> &shape, const std::vecto
 }
 
 // The stored tensor of a key; a complex one is stored with a last dimension of 2, which has the same bytes.
-static const amp_tensor *stored_tensor(const CaseFile &file, const json_t *argument, amp_dtype dtype, int64_t count) {
-    const std::string key = text_field(argument, "tensor");
+static const amp_tensor *stored_tensor(const CaseFile &file, const std::string &key, amp_dtype dtype, int64_t count) {
     const amp_tensor *stored = amp_safetensors_get(file.tensors.get(), key.c_str());
     if (!stored) {
         const std::string message = amp_last_error();
@@ -152,6 +156,14 @@ static const amp_tensor *stored_tensor(const CaseFile &file, const json_t *argum
                         amp_dtype_name(dtype));
     }
     return stored;
+}
+
+amp_tensor *load_tensor(const CaseFile &file, const std::string &key, amp_dtype dtype,
+                        const std::vector<int64_t> &shape) {
+    int64_t count = 1;
+    for (int64_t extent : shape) count *= extent;
+    const amp_tensor *stored = stored_tensor(file, key, dtype, count);
+    return amp_from_data(amp_data(stored), dtype, static_cast<int>(shape.size()), shape.data());
 }
 
 static std::unique_ptr<Input> make_input(const CaseFile &file, const std::string &name, const json_t *argument,
@@ -173,12 +185,14 @@ static std::unique_ptr<Input> make_input(const CaseFile &file, const std::string
     input->start = static_cast<size_t>(base - input->memory.data());
     base += strided ? size : 0;
     if (count > 0) {
-        const auto *from = static_cast<const unsigned char *>(amp_data(stored_tensor(file, argument, dtype, count)));
+        const auto *from = static_cast<const unsigned char *>(
+            amp_data(stored_tensor(file, text_field(argument, "tensor"), dtype, count)));
         for_each_element(shape, strides, [&](int64_t i, int64_t at) {
             std::memcpy(base + static_cast<size_t>(at) * size, from + static_cast<size_t>(i) * size, size);
         });
     }
     input->before = input->memory;
+    input->requires_grad = json_is_true(json_object_get(argument, "requires_grad"));
     input->tensor =
         amp_from_memory(base, dtype, static_cast<int>(shape.size()), shape.data(), strides.data(), nullptr, nullptr);
     if (!input->tensor) throw std::runtime_error(amp_last_error());
@@ -191,6 +205,7 @@ struct Builder {
     const CaseFile &file;
     const std::string &op;
     bool strided;
+    const Names *names; // of a program; else nullptr
     Arguments made;
 
     amp_tensor *tensor(const std::string &name, const json_t *value) {
@@ -203,6 +218,11 @@ struct Builder {
         switch (json_typeof(v)) {
         case JSON_NULL: return out;
         case JSON_STRING:
+            if (is_name(v)) {
+                out.kind = AMP_VALUE_TENSOR;
+                out.as.tensor = named(v);
+                return out;
+            }
             out.kind = AMP_VALUE_STRING;
             out.as.string = json_string_value(v);
             return out;
@@ -215,6 +235,15 @@ struct Builder {
                         : json_is_real(v)  ? amp_float(json_real_value(v))
                                            : amp_bool(json_is_true(v));
         return out;
+    }
+
+    bool is_name(const json_t *v) const {
+        return names && json_is_string(v) && json_string_value(v)[0] == '$';
+    }
+    amp_tensor *named(const json_t *v) const {
+        const auto found = names->find(json_string_value(v) + 1);
+        if (found == names->end()) throw Malformed(std::string("there is no '") + json_string_value(v) + "' yet");
+        return found->second;
     }
 
     amp_value object_value(const std::string &name, const json_t *v) {
@@ -247,7 +276,8 @@ struct Builder {
 
     amp_value list_value(const std::string &name, const json_t *list) {
         for (size_t i = 0; i < json_array_size(list); i++) {
-            if (json_object_get(json_array_get(list, i), "tensor")) return tensors_value(name, list);
+            const json_t *item = json_array_get(list, i);
+            if (json_object_get(item, "tensor") || is_name(item)) return tensors_value(name, list);
         }
         if (replay_argument_is_tensor(op.c_str(), name.c_str())) return numbers_value(name, list);
         for (size_t i = 0; i < json_array_size(list); i++) {
@@ -293,7 +323,9 @@ struct Builder {
         std::vector<amp_tensor *> &items = *made.lists.back();
         for (size_t i = 0; i < json_array_size(list); i++) {
             const json_t *item = json_array_get(list, i);
-            items.push_back(json_is_null(item) ? nullptr : tensor(name + "[" + std::to_string(i) + "]", item));
+            items.push_back(json_is_null(item) ? nullptr
+                            : is_name(item)    ? named(item)
+                                               : tensor(name + "[" + std::to_string(i) + "]", item));
         }
         amp_value out = {};
         out.kind = AMP_VALUE_TENSOR_LIST;
@@ -323,8 +355,9 @@ static bool accepts_any_layout(const std::string &op) {
     return op != "view" && op != "view_as_real" && op != "view_as_complex";
 }
 
-Arguments make_arguments(const CaseFile &file, const std::string &op, const json_t *inputs, bool strided) {
-    Builder builder = {file, op, strided && accepts_any_layout(op), {}};
+Arguments make_arguments(const CaseFile &file, const std::string &op, const json_t *inputs, bool strided,
+                         const Names *names) {
+    Builder builder = {file, op, strided && accepts_any_layout(op), names, {}};
     const char *name;
     json_t *value;
     json_object_foreach(const_cast<json_t *>(inputs), name, value) {

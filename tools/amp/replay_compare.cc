@@ -206,7 +206,7 @@ static Comparison compare_stored(const CaseFile &file, const json_t *expected, c
 Comparison compare_output(const CaseFile &file, const json_t *expected, const amp_tensor *got) {
     const amp_dtype dtype = dtype_field(expected, "dtype");
     const std::vector<int64_t> shape = shape_field(expected);
-    const std::string how = text_field(expected, "compare");
+    const std::string how = json_object_get(expected, "compare") ? text_field(expected, "compare") : "close";
     if (how != "close" && how != "exact" && how != "dtype_and_shape") {
         throw Malformed("'compare' is '" + how + "', expected close, exact or dtype_and_shape");
     }

@@ -401,6 +401,18 @@ AMP_API amp_tensor *amp_clone_out_call(amp_tensor *out, const amp_clone_args *ar
 #define amp_clone_out(out, ...) AMP_CALL_(amp_clone_out_call(out, AMP_ARGS_(clone, input, __VA_ARGS__)))
 #endif
 
+/* A view of input through which no gradient leads.
+ * detach(Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: that is what it is for. */
+typedef struct amp_detach_args {
+    size_t struct_size AMP_SIZE_OF_(amp_detach_args);
+    amp_tensor *input AMP_ABSENT_;
+} amp_detach_args;
+AMP_API amp_tensor *amp_detach_call(const amp_detach_args *args);
+#ifndef __cplusplus
+#define amp_detach(...) AMP_CALL_(amp_detach_call(AMP_ARGS_(detach, input, __VA_ARGS__)))
+#endif
+
 /* The same elements stored row by row: a view of input, without a copy, where it is so already.
  * contiguous(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */

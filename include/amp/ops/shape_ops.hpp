@@ -481,6 +481,14 @@ inline tensor clone_out(const tensor &out, const tensor &input) {
     return detail::written(amp_clone_out_call(out.get(), &args_));
 }
 
+/* A view of input through which no gradient leads.
+ * detach(Tensor input) -> Tensor */
+inline tensor detach(const tensor &input) {
+    amp_detach_args args_{};
+    args_.input = input.get();
+    return detail::made(amp_detach_call(&args_));
+}
+
 /* The same elements stored row by row: a view of input, without a copy, where it is so already.
  * contiguous(Tensor input) -> Tensor */
 inline tensor contiguous(const tensor &input) {

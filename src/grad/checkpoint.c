@@ -1,0 +1,155 @@
+/* Recomputation: a function of the program runs unrecorded, and once more, recorded, when a backward comes to it. */
+#include "amp/grad.h"
+
+#include "amp/autocast.h"
+#include "amp/random.h"
+#include "core/memory.h"
+#include "core/thread.h"
+#include "grad/history.h"
+#include "grad/record.h"
+
+typedef struct checkpoint {
+    amp_checkpoint_function function;
+    void *context;
+    amp_autocast_state regions; /* when it was called … */
+    amp_generator_state random; /* … of the CPU's default generator */
+    int input_count, output_count;
+} checkpoint;
+
+/* ---- Again -------------------------------------------------------------------------------------------------------- */
+/* In the regions, and from the random numbers, of the first time. */
+static amp_status run_again(const checkpoint *c, amp_tensor *const *inputs, amp_tensor **outputs) {
+    amp_generator *generator = amp_generator_default(AMP_DEVICE_CPU);
+    amp_generator_state now = {.struct_size = sizeof now};
+    AMP_TRY(amp_generator_get_state(generator, &now));
+    AMP_TRY(amp_generator_set_state(generator, &c->random));
+    (void)amp_autocast_enter_state(&c->regions, sizeof c->regions);
+    const bool was_on = amp_grad_set_enabled(true);
+    amp_status status = c->function(c->context, inputs, outputs);
+    (void)amp_grad_set_enabled(was_on);
+    (void)amp_autocast_restore_end();
+    const amp_status restored = amp_generator_set_state(generator, &now);
+    return status != AMP_OK ? status : restored;
+}
+
+/* Goes back from the outputs that have a gradient; what the function took from elsewhere gets its own there and then. */
+static amp_status go_back(const checkpoint *c, amp_gradient *g, amp_tensor *const *outputs, amp_tensor **room) {
+    amp_tensor **roots = room, **gradients = room + c->output_count;
+    int64_t count = 0;
+    for (int i = 0; i < c->output_count; i++) {
+        if (!g->of[i] || !amp_tensor_requires_grad(outputs[i])) continue;
+        roots[count] = outputs[i];
+        gradients[count++] = g->of[i];
+    }
+    if (count == 0) return AMP_OK;
+    return amp_backward_all_call(&(const amp_backward_all_args){.struct_size = sizeof(amp_backward_all_args),
+                                                                .outputs = {roots, count, NULL},
+                                                                .gradients = {gradients, count, NULL}});
+}
+
+static amp_status recompute(const checkpoint *c, amp_gradient *g, amp_tensor **room) {
+    amp_tensor **outputs = room;
+    for (int i = 0; i < c->input_count; i++) {
+        if (g->wanted[i]) AMP_TRY(amp_tensor_set_requires_grad(g->saved[i], true));
+    }
+    AMP_TRY(run_again(c, g->saved, outputs));
+    AMP_TRY(go_back(c, g, outputs, room + c->output_count));
+    for (int i = 0; i < c->input_count; i++) {
+        amp_tensor *gradient = g->wanted[i] ? amp_tensor_grad(g->saved[i]) : NULL;
+        if (gradient) g->given[i] = amp_tensor_same("checkpoint", gradient);
+    }
+    return AMP_OK;
+}
+
+static void gradient_of_checkpoint(amp_gradient *g) {
+    const checkpoint *c = g->args;
+    amp_tensor **room = amp_alloc_zeroed(3 * (size_t)c->output_count * sizeof *room);
+    if (!room) {
+        (void)amp_fail(AMP_ERROR_MEMORY, "checkpoint: no memory for %d results", c->output_count);
+        return;
+    }
+    (void)recompute(c, g, room);
+    amp_free(room);
+}
+
+static const amp_gradient_row row = {.function = gradient_of_checkpoint};
+
+/* ---- The first time ----------------------------------------------------------------------------------------------- */
+static amp_status fill(amp_grad_node *node, const checkpoint *c, amp_tensor *const *inputs) {
+    node->row = &row;
+    node->name = "checkpoint";
+    *(checkpoint *)node->args = *c;
+    for (int i = 0; i < c->input_count; i++) {
+        int output = 0;
+        amp_grad_node *before = amp_history_node(inputs[i], &output);
+        if (before) node->edges[i] = (amp_grad_edge){amp_grad_node_retain(before), output, inputs[i]->dtype};
+        amp_saved_take(&node->slots[i], inputs[i], true);
+    }
+    node->results = amp_alloc_zeroed((size_t)c->output_count * sizeof *node->results);
+    if (!node->results) return amp_fail(AMP_ERROR_MEMORY, "checkpoint: no memory for %d results", c->output_count);
+    node->result_count = c->output_count;
+    return amp_pending_error();
+}
+
+static amp_status begin_results(amp_grad_node *node, amp_tensor **outputs) {
+    for (int i = 0; i < node->result_count; i++) {
+        amp_saved_take(&node->results[i], outputs[i], false);
+        if (!amp_dtype_is_floating(outputs[i]->dtype) && !amp_dtype_is_complex(outputs[i]->dtype)) continue;
+        outputs[i] = amp_tensor_same("checkpoint", outputs[i]); /* an input that comes back keeps its own history */
+        if (!outputs[i]) return amp_pending_error();
+        AMP_TRY(amp_history_begin(outputs[i], node, i, NULL, false));
+    }
+    return AMP_OK;
+}
+
+static amp_status run_recorded(const checkpoint *c, amp_tensor *const *inputs, amp_tensor **outputs) {
+    amp_grad_install();
+    amp_grad_node *node = amp_grad_node_new(c->input_count, sizeof *c);
+    if (!node) return amp_fail(AMP_ERROR_MEMORY, "checkpoint: no memory to record the call");
+    amp_status status = fill(node, c, inputs);
+    (void)amp_grad_set_enabled(false);
+    if (status == AMP_OK) status = c->function(c->context, inputs, outputs);
+    (void)amp_grad_set_enabled(true);
+    if (status == AMP_OK) status = begin_results(node, outputs);
+    amp_grad_node_drop(node);
+    return status;
+}
+
+static amp_status check_tensors(const char *role, amp_tensor *const *tensors, int count) {
+    for (int i = 0; i < count; i++) {
+        if (!tensors || !tensors[i]) return amp_fail(AMP_ERROR_INVALID, "checkpoint: %s %d is NULL", role, i);
+        if (!amp_tensor_is_live(tensors[i]))
+            return amp_fail(AMP_ERROR_INVALID, "checkpoint: %s %d was released before", role, i);
+    }
+    return AMP_OK;
+}
+
+/* In a scope of its own, of which the results are left. */
+static amp_status run_scoped(const checkpoint *c, amp_tensor *const *inputs, amp_tensor **outputs) {
+    amp_scope_frame frame;
+    amp_scope_push(&frame);
+    amp_status status =
+        amp_grad_is_enabled() ? run_recorded(c, inputs, outputs) : c->function(c->context, inputs, outputs);
+    if (status == AMP_OK) status = check_tensors("result", outputs, c->output_count);
+    for (int i = 0; i < c->output_count; i++) {
+        if (status == AMP_OK && outputs[i]->scope == &frame) amp_scope_move(outputs[i], frame.outer);
+        if (status != AMP_OK) outputs[i] = NULL;
+    }
+    amp_scope_pop(&frame);
+    return status;
+}
+
+amp_status amp_checkpoint(amp_checkpoint_function function, void *context, amp_tensor *const *inputs, int input_count,
+                          amp_tensor **outputs, int output_count) {
+    checkpoint c = {.function = function, .context = context, .input_count = input_count, .output_count = output_count};
+    for (int i = 0; outputs && i < output_count; i++) outputs[i] = NULL;
+    AMP_TRY(amp_pending_error());
+    if (!function || input_count < 0 || output_count < 1 || !outputs)
+        return amp_fail(AMP_ERROR_INVALID,
+                        "checkpoint: it takes a function, its inputs, and room for at least one result");
+    AMP_TRY(check_tensors("input", inputs, input_count));
+    c.random.struct_size = sizeof c.random;
+    AMP_TRY(amp_autocast_get_state(&c.regions, sizeof c.regions));
+    AMP_TRY(amp_generator_get_state(amp_generator_default(AMP_DEVICE_CPU), &c.random));
+    return run_scoped(&c, inputs, outputs);
+}

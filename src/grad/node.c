@@ -1,0 +1,193 @@
+/* Nodes and what they keep. */
+#include "grad/node.h"
+
+#include "core/memory.h"
+
+static atomic_uint_fast64_t sequences = 1;
+
+static bool is_last(atomic_int *references) {
+    return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
+}
+
+/* ---- Cells and hooks -------------------------------------------------------------------------------------------- */
+amp_grad_cell *amp_grad_cell_new(void) {
+    amp_grad_cell *cell = amp_alloc_zeroed(sizeof *cell);
+    if (cell) atomic_init(&cell->references, 1);
+    return cell;
+}
+
+amp_grad_cell *amp_grad_cell_retain(amp_grad_cell *cell) {
+    atomic_fetch_add_explicit(&cell->references, 1, memory_order_relaxed);
+    return cell;
+}
+
+void amp_grad_cell_set(amp_grad_cell *cell, amp_tensor *gradient) {
+    amp_tensor *old = atomic_exchange(&cell->gradient, gradient);
+    if (old) amp_release(old);
+}
+
+void amp_grad_cell_drop(amp_grad_cell *cell) {
+    if (!cell || !is_last(&cell->references)) return;
+    amp_grad_cell_set(cell, NULL);
+    amp_free(cell);
+}
+
+bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, void *context, amp_grad_cell *cell) {
+    amp_grad_hook *hook = amp_alloc(sizeof *hook), **end = &node->hooks;
+    if (!hook) return false;
+    *hook = (amp_grad_hook){.call = call, .context = context, .output = output};
+    if (cell) hook->cell = amp_grad_cell_retain(cell);
+    while (*end) end = &(*end)->next;
+    *end = hook;
+    return true;
+}
+
+static void free_hooks(amp_grad_node *node) {
+    for (amp_grad_hook *hook = node->hooks, *next = NULL; hook; hook = next) {
+        next = hook->next;
+        amp_grad_cell_drop(hook->cell);
+        amp_free(hook);
+    }
+}
+
+/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
+amp_grad_node *amp_grad_node_new(int slots, size_t args_bytes) {
+    const size_t count = (size_t)slots, head = sizeof(amp_grad_node);
+    const size_t bytes = head + count * (sizeof(amp_grad_edge) + sizeof(amp_saved)) + args_bytes;
+    amp_grad_node *node = amp_alloc(bytes);
+    if (!node) return NULL;
+    *node = (amp_grad_node){.slot_count = slots};
+    atomic_init(&node->references, 1);
+    node->sequence = atomic_fetch_add_explicit(&sequences, 1, memory_order_relaxed);
+    node->slots = (amp_saved *)(node + 1);
+    node->edges = (amp_grad_edge *)(node->slots + count);
+    node->args = node->edges + count;
+    for (int i = 0; i < slots; i++) {
+        node->slots[i].is_present = false;
+        node->slots[i].storage = NULL;
+        node->edges[i].node = NULL;
+    }
+    return node;
+}
+
+amp_grad_node *amp_grad_leaf_new(amp_grad_cell *cell) {
+    amp_grad_node *node = amp_grad_node_new(0, 0);
+    if (!node) return NULL;
+    node->sequence = 0;
+    node->name = "leaf";
+    node->result_count = 1;
+    node->cell = amp_grad_cell_retain(cell);
+    return node;
+}
+
+amp_grad_node *amp_grad_node_retain(amp_grad_node *node) {
+    atomic_fetch_add_explicit(&node->references, 1, memory_order_relaxed);
+    return node;
+}
+
+static bool let_go(amp_saved *saved, int count) {
+    bool any = false;
+    for (int i = 0; i < count; i++) {
+        any |= saved[i].storage != NULL;
+        amp_storage_drop(saved[i].storage);
+        saved[i].storage = NULL;
+    }
+    return any;
+}
+
+void amp_grad_node_spend(amp_grad_node *node) {
+    const bool arguments = let_go(node->slots, node->slot_count);
+    const bool results = node->results && let_go(node->results, node->result_count);
+    node->is_spent |= arguments || results;
+}
+
+static void free_node(amp_grad_node *node) {
+    amp_grad_node_spend(node);
+    free_hooks(node);
+    amp_grad_cell_drop(node->cell);
+    amp_free(node->results);
+    amp_free(node);
+}
+
+void amp_grad_node_drop(amp_grad_node *node) {
+    if (!node || !is_last(&node->references)) return;
+    amp_grad_node *dead = node;
+    node->next_dead = NULL;
+    while (dead) {
+        amp_grad_node *const gone = dead;
+        dead = gone->next_dead;
+        for (int i = 0; i < gone->slot_count; i++) {
+            amp_grad_node *const before = gone->edges[i].node;
+            if (!before || !is_last(&before->references)) continue;
+            before->next_dead = dead;
+            dead = before;
+        }
+        free_node(gone);
+    }
+}
+
+/* ---- Saved tensors ---------------------------------------------------------------------------------------------- */
+void amp_saved_take(amp_saved *saved, const amp_tensor *t, bool keep) {
+    const bool is_cast = t->source && !t->storage;
+    const amp_tensor *memory = is_cast ? t->source : t;
+    saved->is_present = true;
+    saved->storage = keep ? amp_storage_retain(memory->storage) : NULL;
+    saved->version = atomic_load_explicit(&memory->storage->version, memory_order_acquire);
+    saved->dtype = t->dtype;
+    saved->source = is_cast ? memory->dtype : AMP_DTYPE_NONE;
+    saved->cast_life = t->cast_life;
+    saved->rank = t->rank;
+    memcpy(saved->shape, t->shape, sizeof saved->shape);
+    memcpy(saved->strides, memory->strides, sizeof saved->strides);
+    saved->offset = memory->offset;
+}
+
+/* One element of each dtype, NaN, or an integer that nobody expects: for tensors of any shape whose elements are gone. */
+static const uint64_t nothing[AMP_DTYPE_COUNT][2] = {
+    [AMP_F64] = {0x7ff8000000000000},
+    [AMP_F32] = {0x7fc00000},
+    [AMP_F16] = {0x7e00},
+    [AMP_BF16] = {0x7fc0},
+    [AMP_I64] = {0x8000000000000000},
+    [AMP_I32] = {0x80000000},
+    [AMP_I16] = {0x8000},
+    [AMP_I8] = {0x80},
+    [AMP_C64] = {0x7fc000007fc00000},
+    [AMP_C128] = {0x7ff8000000000000, 0x7ff8000000000000},
+};
+
+#define NOTHING(type)                                                                                                  \
+    [type] = {.references = 1, .data = (void *)(uintptr_t)nothing[type], .bytes = 16, .read_only = true}
+static amp_storage nothing_storages[AMP_DTYPE_COUNT] = {
+    NOTHING(AMP_F64), NOTHING(AMP_F32), NOTHING(AMP_F16), NOTHING(AMP_BF16), NOTHING(AMP_I64), NOTHING(AMP_I32),
+    NOTHING(AMP_I16), NOTHING(AMP_I8),  NOTHING(AMP_U8),  NOTHING(AMP_BOOL), NOTHING(AMP_C64), NOTHING(AMP_C128),
+};
+
+static amp_tensor *without_elements(const amp_saved *saved) {
+    static const int64_t strides[AMP_MAX_RANK];
+    amp_tensor base = {.dtype = saved->dtype, .storage = &nothing_storages[saved->dtype]};
+    return amp_tensor_view("backward", &base, saved->rank, saved->shape, strides, 0);
+}
+
+static amp_tensor *fail_written(const amp_saved *saved, const amp_grad_node *node, const char *name, uint64_t now) {
+    amp_tensor like = {.dtype = saved->dtype, .rank = saved->rank};
+    memcpy(like.shape, saved->shape, sizeof like.shape);
+    amp_fail(
+        AMP_ERROR_INVALID,
+        "backward of %s: '%s', %s, was written after %s had saved it (its version was %llu and is %llu); write to a "
+        "clone, or before the call",
+        node->name, name, amp_describe(&like), node->name, (unsigned long long)saved->version, (unsigned long long)now);
+    return NULL;
+}
+
+amp_tensor *amp_saved_tensor(const amp_saved *saved, const amp_grad_node *node, const char *name) {
+    if (!saved->storage) return without_elements(saved);
+    const uint64_t now = atomic_load_explicit(&saved->storage->version, memory_order_acquire);
+    if (now != saved->version) return fail_written(saved, node, name, now);
+    amp_tensor base = {.dtype = saved->source ? saved->source : saved->dtype, .storage = saved->storage};
+    amp_tensor *t = amp_tensor_view("backward", &base, saved->rank, saved->shape, saved->strides, saved->offset);
+    if (!t || !saved->source) return t;
+    amp_tensor *cast = amp_tensor_pending_cast("backward", t, saved->dtype);
+    if (cast) cast->cast_life = saved->cast_life;
+    return cast;
+}

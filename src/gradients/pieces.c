@@ -1,0 +1,51 @@
+/* Shapes, conjugates, reductions undone. */
+#include "gradients/pieces.h"
+
+amp_dims amp_shape_of(const amp_tensor *t) {
+    amp_dims shape = {.count = t->rank, .set = AMP_PRESENT};
+    memcpy(shape.values, t->shape, (size_t)t->rank * sizeof *shape.values);
+    return shape;
+}
+
+amp_tensor *amp_conjugate(amp_tensor *t) {
+    if (!t || !amp_dtype_is_complex(t->dtype)) return t;
+    amp_tensor *signs = amp_full(AMP_DIMS(2), amp_float(1), .dtype = t->dtype == AMP_C64 ? AMP_F32 : AMP_F64,
+                                 .device = (int)t->storage->device);
+    (void)amp_fill_(amp_narrow(signs, 0, 1, 1), amp_float(-1));
+    return amp_view_as_complex(amp_mul(amp_view_as_real(t), signs));
+}
+
+amp_scalar amp_scalar_conjugate(amp_scalar number) {
+    number.im = -number.im;
+    return number;
+}
+
+amp_tensor *amp_adjoint(amp_tensor *m) {
+    return amp_conjugate(amp_transpose(m, -2, -1));
+}
+
+int amp_dim_from_front(int64_t dim, int rank) {
+    return (int)(dim < 0 ? dim + rank : dim);
+}
+
+static bool is_reduced(int dim, const amp_dims *dims, int rank) {
+    for (int i = 0; i < dims->count; i++) {
+        if (amp_dim_from_front(dims->values[i], rank) == dim) return true;
+    }
+    return dims->count == 0;
+}
+
+amp_tensor *amp_unreduced(amp_tensor *gradient, const amp_tensor *like, amp_dims dim, bool keepdim) {
+    if (keepdim || !gradient) return gradient;
+    amp_dims shape = amp_shape_of(like);
+    for (int i = 0; i < like->rank; i++) {
+        if (is_reduced(i, &dim, like->rank)) shape.values[i] = 1;
+    }
+    return amp_reshape(gradient, shape);
+}
+
+int64_t amp_reduced_count(const amp_tensor *like, amp_dims dim) {
+    int64_t count = 1;
+    for (int i = 0; i < like->rank; i++) count *= is_reduced(i, &dim, like->rank) ? like->shape[i] : 1;
+    return count;
+}

@@ -1,0 +1,24 @@
+/* What gradient functions have in common. */
+#ifndef AMP_GRADIENTS_PIECES_H
+#define AMP_GRADIENTS_PIECES_H
+
+#include "amp/ops.h"
+#include "call/gradient.h"
+#include "core/tensor_impl.h"
+
+/* The tensor's shape as an argument. */
+amp_dims amp_shape_of(const amp_tensor *tensor);
+/* Of complex numbers the conjugates; any other tensor itself. */
+amp_tensor *amp_conjugate(amp_tensor *tensor);
+/* The number with its imaginary part turned round. */
+amp_scalar amp_scalar_conjugate(amp_scalar number);
+/* A matrix (the last two dimensions of a tensor) turned over, complex ones conjugated. */
+amp_tensor *amp_adjoint(amp_tensor *matrix);
+/* A dimension counted from the front. */
+int amp_dim_from_front(int64_t dim, int rank);
+/* The gradient of a reduction over dimensions `dim` (absent: all), as a tensor that broadcasts to `like`. */
+amp_tensor *amp_unreduced(amp_tensor *gradient, const amp_tensor *like, amp_dims dim, bool keepdim);
+/* How many elements of `like` one of the reduction's results is made of. */
+int64_t amp_reduced_count(const amp_tensor *like, amp_dims dim);
+
+#endif /* AMP_GRADIENTS_PIECES_H */
