@@ -2,7 +2,8 @@
 add_test(NAME replay_small COMMAND ${PROJECT_SOURCE_DIR}/tests/replay.sh $<TARGET_FILE:amp_tool> ${PROJECT_SOURCE_DIR}/tests/golden)
 add_test(NAME replay_golden COMMAND ${PROJECT_SOURCE_DIR}/tests/replay.sh $<TARGET_FILE:amp_tool>)
 add_test(NAME replay_itself COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/tool/test_replay.py $<TARGET_FILE:amp_tool> $<TARGET_FILE:plugin>)
-set_tests_properties(replay_small replay_golden replay_itself PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+add_test(NAME replay_gradients COMMAND ${PROJECT_SOURCE_DIR}/tests/replay_gradients.sh $<TARGET_FILE:amp_tool>)
+set_tests_properties(replay_small replay_golden replay_gradients replay_itself PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 # The same on the CUDA backend: over the fake driver, which runs the kernels on the host.
 if(AMP_HAVE_CUDA)
     set(replay_cuda ${PROJECT_SOURCE_DIR}/tests/replay_cuda.sh $<TARGET_FILE:amp_tool> ${fake_cuda_dir})

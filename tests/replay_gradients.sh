@@ -1,0 +1,12 @@
+#!/bin/sh
+# Replays recorded gradients, and programs of several ops: tests/replay_gradients.sh AMP. They lie in $AMP_GOLDEN_TRAIN, or beside
+# $AMP_GOLDEN in golden_train; else a skip.
+set -eu
+folder=${AMP_GOLDEN_TRAIN:-${AMP_GOLDEN:+$AMP_GOLDEN/../golden_train}}
+if [ -z "$folder" ] || [ ! -d "$folder" ]; then
+    echo "skipped: neither AMP_GOLDEN_TRAIN nor AMP_GOLDEN names a folder of recorded gradients"
+    exit 77
+fi
+for cases in "$folder" "$folder/grads"; do
+    "$1" replay --allow-missing "$(dirname "$0")/replay_missing_gradients.txt" "$cases"
+done
