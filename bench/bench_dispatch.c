@@ -8,8 +8,11 @@
  *     add_region     the same in a region (add falls through)
  *     linear_region  amp_linear 1 x 64 x 64, f32 arguments, in a region, its weight's cast cached
  *     gemm           the kernel under it: amp_gemm_bf16 over the packed weight, into memory that is there already
+ *     mul            amp_mul of two one-element tensors
+ *     mul_no_grad    the same inside of amp_no_grad, once a program has asked for gradients
+ *     mul_recorded   the same of a leaf: both arguments are saved, and go with the result
  *
- * One thread, random data. All cases run in turn, round after round; figures are medians over the rounds, and
+ * One thread, random data. Cases run in turn, round after round, the last two by themselves; figures are medians over the rounds, and
  * differences are medians of the differences within a round. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_dispatch"
@@ -23,6 +26,7 @@ enum { MAX_ROUNDS = 2001, CALLS = 2000, WIDTH = 64 };
 
 typedef struct operands {
     amp_tensor *a, *b; /* one element each */
+    amp_tensor *leaf;  /* … */
     amp_tensor *x, *w; /* [1, WIDTH], [WIDTH, WIDTH] */
     void *packed;
     uint16_t *y;
@@ -48,6 +52,7 @@ static operands make_operands(void) {
     operands o = {
         .a = random_tensor(1, one),
         .b = random_tensor(1, one),
+        .leaf = random_tensor(1, one),
         .x = random_tensor(2, row),
         .w = random_tensor(2, square),
         .packed = amp_alloc(amp_gemm_packed_bytes(WIDTH, WIDTH)),
@@ -61,6 +66,7 @@ static operands make_operands(void) {
 static void free_operands(operands *o) {
     amp_release(o->a);
     amp_release(o->b);
+    amp_release(o->leaf);
     amp_release(o->x);
     amp_release(o->w);
     amp_free(o->packed);
@@ -105,7 +111,16 @@ static void run_gemm(const operands *o) {
     for (int i = 0; i < CALLS; i++) bench_require(amp_gemm_bf16(&g, NULL) == AMP_OK, "gemm");
 }
 
-enum { ADD, ADD_DISABLED, ADD_REGION, LINEAR_REGION, GEMM, CASES };
+static void run_mul(const operands *o) {
+    for (int i = 0; i < CALLS; i++) amp_release(amp_mul(o->leaf, o->b));
+}
+
+static void run_mul_no_grad(const operands *o) {
+    amp_no_grad run_mul(o);
+}
+
+/* The cases from MUL_NO_GRAD on run when a leaf requires gradients: from then on every call of the process passes the layer. */
+enum { ADD, ADD_DISABLED, ADD_REGION, LINEAR_REGION, GEMM, MUL, MUL_NO_GRAD, MUL_RECORDED, CASES };
 
 static bench_case cases[CASES] = {
     [ADD] = {.name = "add", .run = run_add},
@@ -113,11 +128,14 @@ static bench_case cases[CASES] = {
     [ADD_REGION] = {.name = "add_region", .run = run_add_region},
     [LINEAR_REGION] = {.name = "linear_region", .run = run_linear},
     [GEMM] = {.name = "gemm", .run = run_gemm},
+    [MUL] = {.name = "mul", .run = run_mul},
+    [MUL_NO_GRAD] = {.name = "mul_no_grad", .run = run_mul_no_grad},
+    [MUL_RECORDED] = {.name = "mul_recorded", .run = run_mul},
 };
 
-static void measure(const operands *o, int rounds) {
+static void measure(const operands *o, int first, int end, int rounds) {
     for (int round = -3; round < rounds; round++) { /* the first ones warm up */
-        for (int i = 0; i < CASES; i++) {
+        for (int i = first; i < end; i++) {
             const double start = bench_now();
             cases[i].run(o);
             if (round >= 0) cases[i].nanoseconds[round] = (bench_now() - start) / CALLS * 1e9;
@@ -144,6 +162,8 @@ static const struct {
     {"add", ADD, -1, 150},
     {"disabled region, over add", ADD_DISABLED, ADD, 5},
     {"linear in a region, over the kernel", LINEAR_REGION, GEMM, 150},
+    {"mul without gradients, over mul", MUL_NO_GRAD, MUL, 10},
+    {"mul recorded, over mul", MUL_RECORDED, MUL, 150},
 };
 enum { FIGURES = sizeof figures / sizeof figures[0] };
 
@@ -209,7 +229,9 @@ int main(int argc, char **argv) {
     bench_require(amp_set_num_threads(1) == AMP_OK, "one thread");
     if (cuda) return bench_cuda(json, file, rounds);
     operands o = make_operands();
-    measure(&o, rounds);
+    measure(&o, 0, MUL_NO_GRAD, rounds);
+    bench_require(amp_tensor_set_requires_grad(o.leaf, true) == AMP_OK, "a leaf");
+    measure(&o, MUL_NO_GRAD, CASES, rounds);
     (json ? print_json : print_text)(rounds);
     free_operands(&o);
     return 0;

@@ -85,9 +85,6 @@ static amp_status fill(amp_grad_node *node, const checkpoint *c, amp_tensor *con
         if (before) node->edges[i] = (amp_grad_edge){amp_grad_node_retain(before), output, inputs[i]->dtype};
         amp_saved_take(&node->slots[i], inputs[i], true);
     }
-    node->results = amp_alloc_zeroed((size_t)c->output_count * sizeof *node->results);
-    if (!node->results) return amp_fail(AMP_ERROR_MEMORY, "checkpoint: no memory for %d results", c->output_count);
-    node->result_count = c->output_count;
     return amp_pending_error();
 }
 
@@ -104,7 +101,7 @@ static amp_status begin_results(amp_grad_node *node, amp_tensor **outputs) {
 
 static amp_status run_recorded(const checkpoint *c, amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_grad_install();
-    amp_grad_node *node = amp_grad_node_new(c->input_count, sizeof *c);
+    amp_grad_node *node = amp_grad_node_new(c->input_count, c->output_count, sizeof *c);
     if (!node) return amp_fail(AMP_ERROR_MEMORY, "checkpoint: no memory to record the call");
     amp_status status = fill(node, c, inputs);
     (void)amp_grad_set_enabled(false);

@@ -109,19 +109,15 @@ static void save_geometry(amp_saved *saved, const amp_geometry *g) {
 
 static amp_grad_node *new_node(const amp_gradient_row *row, const char *name, const amp_history *base,
                                const amp_geometry *view, const amp_geometry *result, int slots) {
-    amp_grad_node *node = amp_grad_node_new(slots, sizeof(written_view));
-    amp_saved *results = node ? amp_alloc(sizeof *results) : NULL;
-    if (!results) {
-        amp_grad_node_drop(node);
+    amp_grad_node *node = amp_grad_node_new(slots, 1, sizeof(written_view));
+    if (!node) {
         amp_fail(AMP_ERROR_MEMORY, "grad: no memory for a node");
         return NULL;
     }
     node->row = row;
     node->name = name;
-    node->results = results;
-    node->result_count = 1;
     *(written_view *)node->args = (written_view){base->geometry, *view};
-    save_geometry(&results[0], result);
+    save_geometry(&node->results[0], result);
     return node;
 }
 

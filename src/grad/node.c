@@ -1,6 +1,8 @@
 /* Nodes and what they keep. */
 #include "grad/node.h"
 
+#include <limits.h>
+
 #include "core/memory.h"
 
 static atomic_uint_fast64_t sequences = 1;
@@ -51,31 +53,47 @@ static void free_hooks(amp_grad_node *node) {
 }
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------ */
-amp_grad_node *amp_grad_node_new(int slots, size_t args_bytes) {
-    const size_t count = (size_t)slots, head = sizeof(amp_grad_node);
-    const size_t bytes = head + count * (sizeof(amp_grad_edge) + sizeof(amp_saved)) + args_bytes;
+static void clear_saved(amp_saved *saved, int count) {
+    for (int i = 0; i < count; i++) {
+        saved[i].is_present = false;
+        saved[i].storage = NULL;
+    }
+}
+
+amp_grad_node *amp_grad_node_new(int slots, int results, size_t args_bytes) {
+    const size_t count = (size_t)slots, tensors = (size_t)(slots + results);
+    const size_t bytes =
+        sizeof(amp_grad_node) + count * sizeof(amp_grad_edge) + tensors * sizeof(amp_saved) + args_bytes;
     amp_grad_node *node = amp_alloc(bytes);
     if (!node) return NULL;
-    *node = (amp_grad_node){.slot_count = slots};
+    *node = (amp_grad_node){.slot_count = slots, .result_count = results};
     atomic_init(&node->references, 1);
     node->sequence = atomic_fetch_add_explicit(&sequences, 1, memory_order_relaxed);
     node->slots = (amp_saved *)(node + 1);
-    node->edges = (amp_grad_edge *)(node->slots + count);
+    node->results = node->slots + count;
+    node->edges = (amp_grad_edge *)(node->results + results);
     node->args = node->edges + count;
-    for (int i = 0; i < slots; i++) {
-        node->slots[i].is_present = false;
-        node->slots[i].storage = NULL;
-        node->edges[i].node = NULL;
-    }
+    clear_saved(node->slots, slots + results);
+    for (int i = 0; i < slots; i++) node->edges[i].node = NULL;
     return node;
 }
 
+bool amp_grad_node_make_results(amp_grad_node *node, int64_t count) {
+    if (count == node->result_count) return true;
+    amp_saved *results = count <= INT_MAX ? amp_alloc((size_t)count * sizeof *results) : NULL;
+    if (!results) return false;
+    node->results = results;
+    node->result_count = (int)count;
+    node->owns_results = true;
+    clear_saved(results, (int)count);
+    return true;
+}
+
 amp_grad_node *amp_grad_leaf_new(amp_grad_cell *cell) {
-    amp_grad_node *node = amp_grad_node_new(0, 0);
+    amp_grad_node *node = amp_grad_node_new(0, 1, 0);
     if (!node) return NULL;
     node->sequence = 0;
     node->name = "leaf";
-    node->result_count = 1;
     node->cell = amp_grad_cell_retain(cell);
     return node;
 }
@@ -97,7 +115,7 @@ static bool let_go(amp_saved *saved, int count) {
 
 void amp_grad_node_spend(amp_grad_node *node) {
     const bool arguments = let_go(node->slots, node->slot_count);
-    const bool results = node->results && let_go(node->results, node->result_count);
+    const bool results = let_go(node->results, node->result_count);
     node->is_spent |= arguments || results;
 }
 
@@ -105,7 +123,7 @@ static void free_node(amp_grad_node *node) {
     amp_grad_node_spend(node);
     free_hooks(node);
     amp_grad_cell_drop(node->cell);
-    amp_free(node->results);
+    if (node->owns_results) amp_free(node->results);
     amp_free(node);
 }
 
@@ -137,8 +155,10 @@ void amp_saved_take(amp_saved *saved, const amp_tensor *t, bool keep) {
     saved->source = is_cast ? memory->dtype : AMP_DTYPE_NONE;
     saved->cast_life = t->cast_life;
     saved->rank = t->rank;
-    memcpy(saved->shape, t->shape, sizeof saved->shape);
-    memcpy(saved->strides, memory->strides, sizeof saved->strides);
+    for (int i = 0; i < t->rank; i++) {
+        saved->shape[i] = t->shape[i];
+        saved->strides[i] = memory->strides[i];
+    }
     saved->offset = memory->offset;
 }
 

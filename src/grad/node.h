@@ -59,14 +59,17 @@ typedef struct amp_grad_node {
     amp_device device;
     amp_random_place random;
     unsigned wanted;     /* a bit for each argument whose gradient somebody wants */
+    bool owns_results;   /* they are an allocation of their own */
     bool is_spent;       /* what it saved is gone */
     amp_grad_cell *cell; /* a leaf's */
     amp_grad_hook *hooks;
     struct amp_grad_node *next_dead;
 } amp_grad_node;
 
-/* A node for a call of `slots` tensors, whose arguments take `args_bytes`; all else 0. NULL: no memory. */
-amp_grad_node *amp_grad_node_new(int slots, size_t args_bytes);
+/* A node for a call of `slots` tensors, whose arguments take `args_bytes`, with that many results; all else 0. NULL: no memory. */
+amp_grad_node *amp_grad_node_new(int slots, int results, size_t args_bytes);
+/* Room for more results than it was made with, for an op that returns a list. False: no memory. */
+bool amp_grad_node_make_results(amp_grad_node *node, int64_t count);
 /* The node of a leaf, and the cell that it shares with the leaf's history. */
 amp_grad_node *amp_grad_leaf_new(amp_grad_cell *cell);
 amp_grad_node *amp_grad_node_retain(amp_grad_node *node);

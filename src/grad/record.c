@@ -158,7 +158,7 @@ static unsigned needed_results(const amp_grad_node *node) {
 
 static amp_grad_node *write_down(amp_call *call, const amp_gradient_row *row) {
     const amp_op_info *op = call->op;
-    amp_grad_node *node = amp_grad_node_new(count_tensors(call), amp_args_bytes(op, call->args));
+    amp_grad_node *node = amp_grad_node_new(count_tensors(call), op->output_count, amp_args_bytes(op, call->args));
     if (!node) {
         amp_fail(AMP_ERROR_MEMORY, "%s: no memory to record the call", amp_call_name(call));
         return NULL;
@@ -242,18 +242,12 @@ static amp_tensor **results_of(amp_call *call, int64_t *count) {
     return call->list.holder ? call->list.holder->storage->data : NULL;
 }
 
-static amp_status make_room(amp_call *call, amp_grad_node *node, int64_t count) {
-    node->results = amp_alloc_zeroed((size_t)count * sizeof *node->results);
-    if (!node->results) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory to record the call", amp_call_name(call));
-    node->result_count = (int)count;
-    return AMP_OK;
-}
-
 static amp_status finish(amp_call *call, amp_grad_node *node) {
     int64_t count = 0;
     amp_tensor **results = results_of(call, &count);
     node->random = call->note.random;
-    AMP_TRY(make_room(call, node, count));
+    if (!amp_grad_node_make_results(node, count))
+        return amp_fail(AMP_ERROR_MEMORY, "%s: no memory to record the call", amp_call_name(call));
     if (call->form == AMP_FORM_INPLACE) {
         amp_saved_take(&node->results[0], call->target, is_needed(node, 0, true));
         return amp_history_rewrite(call->target, node);
