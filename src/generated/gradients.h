@@ -26,15 +26,27 @@ extern const amp_gradient_row amp_gradient_rows[];
 
 void amp_gradient_add(struct amp_gradient *g);
 void amp_gradient_add_scalar(struct amp_gradient *g);
+void amp_gradient_addbmm(struct amp_gradient *g);
+void amp_gradient_addmm(struct amp_gradient *g);
+void amp_gradient_addmv(struct amp_gradient *g);
+void amp_gradient_addr(struct amp_gradient *g);
+void amp_gradient_baddbmm(struct amp_gradient *g);
+void amp_gradient_bmm(struct amp_gradient *g);
 void amp_gradient_copy(struct amp_gradient *g);
+void amp_gradient_cross(struct amp_gradient *g);
+void amp_gradient_dot(struct amp_gradient *g);
 void amp_gradient_exp(struct amp_gradient *g);
 void amp_gradient_expand(struct amp_gradient *g);
+void amp_gradient_linalg_vecdot(struct amp_gradient *g);
 void amp_gradient_linear(struct amp_gradient *g);
+void amp_gradient_matmul(struct amp_gradient *g);
 void amp_gradient_mean(struct amp_gradient *g);
 void amp_gradient_mm(struct amp_gradient *g);
 void amp_gradient_mul(struct amp_gradient *g);
 void amp_gradient_mul_scalar(struct amp_gradient *g);
+void amp_gradient_mv(struct amp_gradient *g);
 void amp_gradient_narrow(struct amp_gradient *g);
+void amp_gradient_outer(struct amp_gradient *g);
 void amp_gradient_permute(struct amp_gradient *g);
 void amp_gradient_relu(struct amp_gradient *g);
 void amp_gradient_reshape(struct amp_gradient *g);
@@ -45,5 +57,6 @@ void amp_gradient_sub(struct amp_gradient *g);
 void amp_gradient_sum(struct amp_gradient *g);
 void amp_gradient_t(struct amp_gradient *g);
 void amp_gradient_transpose(struct amp_gradient *g);
+void amp_gradient_vdot(struct amp_gradient *g);
 
 #endif /* AMP_POLICY_GRADIENTS_H */
