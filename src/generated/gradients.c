@@ -25,6 +25,7 @@ static const amp_gradient_need needs_addmv[] = {{1, false, 0x4}, {2, false, 0x2}
 static const amp_gradient_need needs_addr[] = {{1, false, 0x4}, {2, false, 0x2}};
 static const amp_gradient_need needs_addbmm[] = {{1, false, 0x4}, {2, false, 0x2}};
 static const amp_gradient_need needs_baddbmm[] = {{1, false, 0x4}, {2, false, 0x2}};
+static const amp_gradient_need needs_bilinear[] = {{0, false, 0x6}, {1, false, 0x5}, {2, false, 0x3}};
 static const amp_gradient_need needs_cross[] = {{0, false, 0x2}, {1, false, 0x1}};
 
 const amp_gradient_row amp_gradient_rows[AMP_OP_ID_COUNT] = {
@@ -72,6 +73,6 @@ const amp_gradient_row amp_gradient_rows[AMP_OP_ID_COUNT] = {
     [AMP_OP_ID_linalg_multi_dot] = {NULL, NULL, 0, true},
     [AMP_OP_ID_einsum] = {NULL, NULL, 0, true},
     [AMP_OP_ID_tensordot] = {NULL, NULL, 0, true},
-    [AMP_OP_ID_bilinear] = {NULL, NULL, 0, true},
+    [AMP_OP_ID_bilinear] = {amp_gradient_bilinear, needs_bilinear, 3, false},
     [AMP_OP_ID_cross] = {amp_gradient_cross, needs_cross, 2, false},
 };

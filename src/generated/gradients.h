@@ -31,6 +31,7 @@ void amp_gradient_addmm(struct amp_gradient *g);
 void amp_gradient_addmv(struct amp_gradient *g);
 void amp_gradient_addr(struct amp_gradient *g);
 void amp_gradient_baddbmm(struct amp_gradient *g);
+void amp_gradient_bilinear(struct amp_gradient *g);
 void amp_gradient_bmm(struct amp_gradient *g);
 void amp_gradient_copy(struct amp_gradient *g);
 void amp_gradient_cross(struct amp_gradient *g);

@@ -169,3 +169,24 @@ void amp_gradient_cross(amp_gradient *g) {
     if (amp_gradient_wants(g, &a->other))
         amp_gradient_give(g, &a->other, amp_cross(g->of[0], amp_conjugate(a->input), .dim = a->dim));
 }
+
+/* ---- A matrix for each output ------------------------------------------------------------------------------------- */
+void amp_gradient_bilinear(amp_gradient *g) {
+    const amp_bilinear_args *a = g->args;
+    amp_tensor *back = rows_of(g->of[0]), *left = rows_of(a->input1), *right = rows_of(a->input2);
+    if (!back || !left || !right) return;
+    amp_tensor *weight = amp_conjugate(a->weight);
+    if (amp_gradient_wants(g, &a->input1)) {
+        amp_tensor *t = amp_einsum("no,nj,oij->ni", AMP_LIST(back, amp_conjugate(right), weight));
+        amp_gradient_give(g, &a->input1, amp_reshape(t, amp_shape_of(a->input1)));
+    }
+    if (amp_gradient_wants(g, &a->input2)) {
+        amp_tensor *t = amp_einsum("no,ni,oij->nj", AMP_LIST(back, amp_conjugate(left), weight));
+        amp_gradient_give(g, &a->input2, amp_reshape(t, amp_shape_of(a->input2)));
+    }
+    if (amp_gradient_wants(g, &a->weight)) {
+        const amp_tensor_list factors = AMP_LIST(back, amp_conjugate(left), amp_conjugate(right));
+        amp_gradient_give(g, &a->weight, amp_einsum("no,ni,nj->oij", factors));
+    }
+    if (amp_gradient_wants(g, &a->bias)) amp_gradient_give(g, &a->bias, amp_sum(back, .dim = AMP_DIMS(0)));
+}
