@@ -27,6 +27,13 @@ static const amp_gradient_need needs_addbmm[] = {{1, false, 0x4}, {2, false, 0x2
 static const amp_gradient_need needs_baddbmm[] = {{1, false, 0x4}, {2, false, 0x2}};
 static const amp_gradient_need needs_bilinear[] = {{0, false, 0x6}, {1, false, 0x5}, {2, false, 0x3}};
 static const amp_gradient_need needs_cross[] = {{0, false, 0x2}, {1, false, 0x1}};
+static const amp_gradient_need needs_mse_loss[] = {{0, false, 0x0}, {1, false, 0x0}};
+static const amp_gradient_need needs_l1_loss[] = {{0, false, 0x0}, {1, false, 0x0}};
+static const amp_gradient_need needs_smooth_l1_loss[] = {{0, false, 0x0}, {1, false, 0x0}};
+static const amp_gradient_need needs_huber_loss[] = {{0, false, 0x0}, {1, false, 0x0}};
+static const amp_gradient_need needs_binary_cross_entropy[] = {{0, false, 0x0}, {1, false, 0x1}, {2, false, 0x0}};
+static const amp_gradient_need needs_binary_cross_entropy_with_logits[] = {{0, false, 0x0}, {1, false, 0x1}, {2, false, 0x0}, {3, false, 0x0}};
+static const amp_gradient_need needs_soft_margin_loss[] = {{0, false, 0x0}, {1, false, 0x0}};
 
 const amp_gradient_row amp_gradient_rows[AMP_OP_ID_COUNT] = {
     [AMP_OP_ID_view] = {amp_gradient_reshape, NULL, 0, false},
@@ -75,4 +82,11 @@ const amp_gradient_row amp_gradient_rows[AMP_OP_ID_COUNT] = {
     [AMP_OP_ID_tensordot] = {NULL, NULL, 0, true},
     [AMP_OP_ID_bilinear] = {amp_gradient_bilinear, needs_bilinear, 3, false},
     [AMP_OP_ID_cross] = {amp_gradient_cross, needs_cross, 2, false},
+    [AMP_OP_ID_mse_loss] = {amp_gradient_mse_loss, needs_mse_loss, 2, false},
+    [AMP_OP_ID_l1_loss] = {amp_gradient_l1_loss, needs_l1_loss, 2, false},
+    [AMP_OP_ID_smooth_l1_loss] = {amp_gradient_smooth_l1_loss, needs_smooth_l1_loss, 2, false},
+    [AMP_OP_ID_huber_loss] = {amp_gradient_huber_loss, needs_huber_loss, 2, false},
+    [AMP_OP_ID_binary_cross_entropy] = {amp_gradient_binary_cross_entropy, needs_binary_cross_entropy, 3, false},
+    [AMP_OP_ID_binary_cross_entropy_with_logits] = {amp_gradient_binary_cross_entropy_with_logits, needs_binary_cross_entropy_with_logits, 4, false},
+    [AMP_OP_ID_soft_margin_loss] = {amp_gradient_soft_margin_loss, needs_soft_margin_loss, 2, false},
 };
