@@ -7,6 +7,6 @@ if [ -z "$folder" ] || [ ! -d "$folder" ]; then
     echo "skipped: neither AMP_GOLDEN_TRAIN nor AMP_GOLDEN names a folder of recorded gradients"
     exit 77
 fi
-for cases in "$folder" "$folder/grads"; do
-    "$1" replay --allow-missing "$(dirname "$0")/replay_missing_gradients.txt" "$cases"
-done
+tests=$(dirname "$0")
+"$1" replay --allow-missing "$tests/replay_missing_gradients.txt" "$folder"
+"$1" replay --allow-missing "$tests/replay_missing_gradients.txt" --allow-wrong "$tests/replay_wrong_gradients.txt" "$folder/grads"

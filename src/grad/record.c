@@ -137,7 +137,8 @@ static amp_tensor *before_writing(const amp_call *call, const amp_tensor *t) {
 /* What is saved of an activation is its cast, as the kernel reads it: smaller, and read again. Of a weight it is the source. */
 static amp_status visit_saved(amp_call *call, amp_grad_node *node, int argument, int slot, amp_tensor *t) {
     if (!t) return AMP_OK;
-    const bool keep = is_needed(node, argument, false);
+    const bool is_written = call->op->args[argument].flags & AMP_ARG_MUTATED && amp_call_mutates(call); /* statistics */
+    const bool keep = is_needed(node, argument, false) && !is_written;
     if (keep && t->source && t->cast_life == AMP_CAST_ONCE) AMP_TRY(amp_call_materialize(call, t));
     amp_tensor *saved = keep && t == call->target ? before_writing(call, t) : t;
     if (!saved) return amp_pending_error();
