@@ -31,6 +31,7 @@ static amp_status check_tensor(amp_call *call, const amp_arg_info *arg, amp_tens
                         amp_call_name(call), arg->name);
     }
     if (t->storage && t->storage->device != AMP_DEVICE_CPU) call->device = t->storage->device;
+    call->has_unaligned |= amp_tensor_lies_unaligned(amp_tensor_memory(t));
     return t->storage && __builtin_expect(t->storage->is_ahead, 0) ? check_ahead(call, arg, t) : AMP_OK;
 }
 

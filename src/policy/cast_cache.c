@@ -121,14 +121,16 @@ static void evict_beyond_budget(const amp_cast *spare, amp_cast **chain) {
     }
 }
 
+static void *no_memory(const amp_cast_key *key) {
+    amp_fail(AMP_ERROR_MEMORY, "cast: no memory to cast %s %s to %s", amp_describe_shape(key->rank, key->shape),
+             amp_dtype_name(key->source_dtype), amp_dtype_name(key->dtype));
+    return NULL;
+}
+
 static amp_cast *new_cast(const amp_cast_key *key) {
     const size_t extents = (size_t)key->rank * sizeof *key->shape;
     amp_cast *c = amp_alloc_zeroed(sizeof *c);
-    if (!c) {
-        amp_fail(AMP_ERROR_MEMORY, "cast: no memory to cast %s %s to %s", amp_describe_shape(key->rank, key->shape),
-                 amp_dtype_name(key->source_dtype), amp_dtype_name(key->dtype));
-        return NULL;
-    }
+    if (!c) return no_memory(key);
     atomic_init(&c->references, 1);
     memcpy(&c->key, key, offsetof(amp_cast_key, shape));
     memcpy(c->key.shape, key->shape, extents);
@@ -219,6 +221,27 @@ void amp_cast_key_of(amp_cast_key *key, const amp_tensor *memory, amp_dtype dtyp
     memcpy(key->strides, memory->strides, extents);
 }
 
+/* Elements that lie unaligned in a file are packed from a copy that goes at once; whatever of a file was packed for good
+ * need not stay in memory. */
+static amp_tensor *build_from_file(const amp_cast_key *key, amp_cast_life life, amp_cast_builder build, void *context) {
+    amp_storage *s = key->storage, copy = {.device = AMP_DEVICE_CPU, .bytes = s->bytes};
+    amp_cast_key near;
+    const bool unaligned = amp_storage_is_unaligned(s);
+    if (unaligned) {
+        memcpy(&near, key, offsetof(amp_cast_key, shape));
+        memcpy(near.shape, key->shape, (size_t)key->rank * sizeof *key->shape);
+        memcpy(near.strides, key->strides, (size_t)key->rank * sizeof *key->strides);
+        copy.data = amp_alloc(s->bytes);
+        if (!copy.data) return no_memory(key);
+        memcpy(copy.data, amp_storage_bytes(s), s->bytes);
+        near.storage = &copy;
+    }
+    amp_tensor *made = build(unaligned ? &near : key, context);
+    amp_free(copy.data);
+    if (made && life == AMP_CAST_PERSISTENT) amp_storage_let_go(s);
+    return made;
+}
+
 AMP_HOT amp_cast *amp_cast_obtain(const amp_cast_key *key, amp_cast_life life, amp_cast_builder build, void *context,
                                   bool *was_cached) {
     amp_cast *c = life != AMP_CAST_ONCE ? look_up(key) : NULL;
@@ -228,7 +251,8 @@ AMP_HOT amp_cast *amp_cast_obtain(const amp_cast_key *key, amp_cast_life life, a
     c = new_cast(key);
     if (!c) return NULL;
     if (__builtin_expect(amp_debug, 0) && life != AMP_CAST_ONCE && is_lent(key->storage)) c->sum = sum_of(key);
-    amp_tensor *made = build(key, context);
+    const bool in_file = atomic_load_explicit(&key->storage->in_file, memory_order_relaxed);
+    amp_tensor *made = in_file ? build_from_file(key, life, build, context) : build(key, context);
     if (!made) {
         amp_cast_release(c);
         return NULL;

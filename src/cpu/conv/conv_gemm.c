@@ -358,5 +358,7 @@ amp_status amp_conv_gemm(amp_call *call, const amp_conv *c) {
 amp_status amp_cpu_convolve(amp_call *call, const amp_conv *c, bool loops) {
     if (!loops) return amp_conv_gemm(call, c);
     call->note.kernel = "loops";
+    const amp_tensor *w = amp_tensor_memory(c->w.tensor);
+    if (amp_tensor_lies_unaligned(w)) AMP_TRY(amp_storage_align(w->storage));
     return amp_conv_loops(call, c);
 }

@@ -423,7 +423,19 @@ static amp_status vector_product(amp_call *call, const amp_matmul *p) {
     return AMP_OK;
 }
 
+static amp_status align(const amp_tensor *t) {
+    const amp_tensor *memory = amp_tensor_memory(t);
+    return amp_tensor_lies_unaligned(memory) ? amp_storage_align(memory->storage) : AMP_OK;
+}
+
+/* Weights may lie unaligned in a file: packing them for good does not mind. */
+AMP_HOT static amp_status align_operands(const amp_call *call, const amp_matmul *p) {
+    AMP_TRY(align(p->a.tensor));
+    return !p->packed && (!has_kernel(p) || life_of_b(call, p) == AMP_CAST_ONCE) ? align(p->b.tensor) : AMP_OK;
+}
+
 AMP_HOT amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p) {
+    if (__builtin_expect(call->has_unaligned, 0)) AMP_TRY(align_operands(call, p));
     if (is_vector_product(call, p)) return vector_product(call, p);
     if (!has_kernel(p)) return matmul_loops(call, p);
     return p->b.tensor->dtype == AMP_BF16 ? matmul_bf16(call, p) : matmul_f32(call, p);
