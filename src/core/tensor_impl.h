@@ -81,7 +81,7 @@ void amp_storage_let_go(amp_storage *storage);
 void amp_pages_let_go(const void *data, size_t bytes);
 
 static inline bool amp_storage_is_unaligned(const amp_storage *s) {
-    return atomic_load_explicit(&s->unaligned, memory_order_acquire);
+    return s->unaligned;
 }
 /* Of the tensor's memory; false for pending casts. */
 static inline bool amp_tensor_lies_unaligned(const amp_tensor *t) {

@@ -84,6 +84,7 @@ typedef struct amp_onnx_model {
     int metadata_count;
     const amp_graph_property *metadata;
     bool is_portable; /* by libamp, in the form in which bf16 stands as f32 between Casts */
+    amp_graph_weights weights;
     amp_onnx_graph *graph;
     struct amp_onnx_memory *memory; /* what all this lies in, and the maps of the files */
 } amp_onnx_model;

@@ -83,7 +83,7 @@ static void unlink_onto(amp_cast *c, amp_cast **chain) {
 static bool same_key(const amp_cast_key *a, const amp_cast_key *b) {
     if (a->dtype != b->dtype || a->layout.kind != b->layout.kind || a->layout.variant != b->layout.variant)
         return false;
-    if (a->source_dtype != b->source_dtype || a->rank != b->rank || a->offset != b->offset) return false;
+    if (a->bytes != b->bytes || a->source_dtype != b->source_dtype || a->rank != b->rank || a->offset != b->offset) return false;
     for (int i = 0; i < b->rank; i++) {
         if (a->shape[i] != b->shape[i] || a->strides[i] != b->strides[i]) return false;
     }
@@ -216,6 +216,7 @@ void amp_cast_key_of(amp_cast_key *key, const amp_tensor *memory, amp_dtype dtyp
     amp_cast_key_start(key, memory);
     key->dtype = dtype;
     key->layout = (amp_layout){AMP_LAYOUT_DENSE, 0};
+    key->bytes = (size_t)amp_tensor_elements(memory) * amp_dtype_size(dtype);
     key->rank = memory->rank;
     memcpy(key->shape, memory->shape, extents);
     memcpy(key->strides, memory->strides, extents);
@@ -268,6 +269,34 @@ AMP_HOT amp_cast *amp_cast_obtain(const amp_cast_key *key, amp_cast_life life, a
     amp_unlock(AMP_LOCK_CASTS);
     release_chain(chain);
     return c;
+}
+
+amp_status amp_cast_offer(const amp_cast_key *key, amp_storage *memory) {
+    amp_cast *c = new_cast(key), *chain = NULL;
+    if (!c) return amp_pending_error();
+    c->memory = amp_storage_retain(memory);
+    c->memory_version = atomic_load_explicit(&memory->version, memory_order_relaxed);
+    c->persistent = true;
+    amp_lock(AMP_LOCK_CASTS);
+    c = insert(c, key, &chain);
+    amp_unlock(AMP_LOCK_CASTS);
+    release_chain(chain);
+    amp_cast_release(c); /* the caller's reference */
+    return AMP_OK;
+}
+
+int amp_casts_kept_of(amp_storage *storage, amp_cast **casts, int most) {
+    int count = 0;
+    amp_lock(AMP_LOCK_CASTS);
+    const uint64_t version = atomic_load_explicit(&storage->version, memory_order_relaxed);
+    for (amp_cast *c = casts_of(storage); c && count < most; c = c->next_of_storage) {
+        const bool of_known_size = c->key.bytes != 0 && c->key.bytes == c->memory->bytes;
+        if (!c->persistent || !of_known_size || is_stale(c, version)) continue;
+        atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+        casts[count++] = c;
+    }
+    amp_unlock(AMP_LOCK_CASTS);
+    return count;
 }
 
 AMP_HOT amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_position) {
