@@ -163,7 +163,7 @@ AMP_API amp_status amp_graph_save(amp_graph *graph, const char *path, amp_tensor
 
 /* Writes what the graph's runs so far have packed of the model's weights, in the forms that kernels of this machine read: for
  * amp_graph_load_packs in a later process. So run it first as it will be run: with those shapes, in that region. What was in `path`
- * stays until the file is whole. AMP_ERROR_INVALID: nothing is packed yet. AMP_ERROR_NOT_IMPLEMENTED: the graph is no file's. */
+ * stays until the file is whole. AMP_ERROR_INVALID: none of them is packed. AMP_ERROR_NOT_IMPLEMENTED: the graph is no file's. */
 AMP_API amp_status amp_graph_save_packs(amp_graph *graph, const char *path);
 
 /* Maps such a file, right after amp_graph_load: what it has is not packed again. Results have the same bits with it and without. The

@@ -36,7 +36,7 @@ typedef struct amp_graph_source {
     bool
         is_programs; /* a program's function, which may use what ops made before; else all constants come from the file */
     const amp_graph_weights *weights; /* NULL: they are the program's */
-    void (*release)(void *context); /* of the context, with all texts above */
+    void (*release)(void *context);   /* of the context, with all texts above */
     void *context;
 } amp_graph_source;
 

@@ -151,7 +151,8 @@ amp_status amp_graph_save_packs(amp_graph *g, const char *path) {
     if (!w) return amp_pending_error();
     amp_status status = collect(w, &p);
     if (status == AMP_OK && p.count == 0)
-        status = amp_fail(AMP_ERROR_INVALID, "graph_save_packs: nothing is packed yet; run %s once, as it will be run",
+        status = amp_fail(AMP_ERROR_INVALID,
+                          "graph_save_packs: of the weights in %s none is packed; run it first, as it will be run",
                           amp_graph_source_of(g)->name);
     if (status == AMP_OK) {
         const amp_packs_head head = lay_out(w, &p);
@@ -210,7 +211,8 @@ static amp_status check_fits(const mapped *m, const amp_graph_weights *w, const 
 static amp_status check_row(const mapped *m, const amp_graph_weights *w, int number) {
     const amp_packs_row *r = &m->rows[number];
     const uint64_t end = number > 0 ? r[-1].at + r[-1].bytes : sizeof m->head;
-    const bool inside = r->at >= end && r->at <= m->bytes && r->bytes <= m->bytes - r->at && r->at % AMP_PACKS_PAGE == 0;
+    const bool inside =
+        r->at >= end && r->at <= m->bytes && r->bytes <= m->bytes - r->at && r->at % AMP_PACKS_PAGE == 0;
     const bool known = r->tensor >= 0 && r->tensor < w->count && r->rank >= 0 && r->rank <= AMP_MAX_RANK;
     if (inside && known && r->bytes > 0 && r->bytes <= INT64_MAX) return AMP_OK;
     return REFUSE(m, "is damaged: row %d of its table is of nothing in it", number);

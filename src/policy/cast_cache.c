@@ -83,7 +83,8 @@ static void unlink_onto(amp_cast *c, amp_cast **chain) {
 static bool same_key(const amp_cast_key *a, const amp_cast_key *b) {
     if (a->dtype != b->dtype || a->layout.kind != b->layout.kind || a->layout.variant != b->layout.variant)
         return false;
-    if (a->bytes != b->bytes || a->source_dtype != b->source_dtype || a->rank != b->rank || a->offset != b->offset) return false;
+    if (a->bytes != b->bytes || a->source_dtype != b->source_dtype || a->rank != b->rank || a->offset != b->offset)
+        return false;
     for (int i = 0; i < b->rank; i++) {
         if (a->shape[i] != b->shape[i] || a->strides[i] != b->strides[i]) return false;
     }

@@ -215,8 +215,8 @@ static amp_tensor *build_packed(const amp_cast_key *key, void *context) {
     return NULL;
 }
 
-amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout,
-                                   size_t bytes, amp_cast_builder build, amp_cast **cast) {
+amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout, size_t bytes,
+                                   amp_cast_builder build, amp_cast **cast) {
     bool cached = false;
     amp_cast_key key;
     set_key(c, dtype, layout, bytes, &key);

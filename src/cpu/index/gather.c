@@ -151,7 +151,8 @@ static amp_status copy_rows(const amp_call *call, const amp_tensor *table, const
     const int64_t *place = amp_tensor_pointer(index);
     const char *from = amp_tensor_pointer(table);
     char *to = amp_tensor_pointer(out);
-    for (int64_t i = 0; i < count && bytes > 0; i++) memcpy(to + i * bytes, from + place[i * step] * bytes, (size_t)bytes);
+    for (int64_t i = 0; i < count && bytes > 0; i++)
+        memcpy(to + i * bytes, from + place[i * step] * bytes, (size_t)bytes);
     return AMP_OK;
 }
 
