@@ -159,6 +159,19 @@ typedef struct amp_graph_save_options {
 AMP_API amp_status amp_graph_save(amp_graph *graph, const char *path, amp_tensor *const *inputs, int input_count,
                                   const amp_graph_save_options *options);
 
+/* ---- Packed weights ---- */
+
+/* Writes what the graph's runs so far have packed of the model's weights, in the forms that kernels of this machine read: for
+ * amp_graph_load_packs in a later process. So run it first as it will be run: with those shapes, in that region. What was in `path`
+ * stays until the file is whole. AMP_ERROR_INVALID: none of them is packed. AMP_ERROR_NOT_IMPLEMENTED: the graph is no file's. */
+AMP_API amp_status amp_graph_save_packs(amp_graph *graph, const char *path);
+
+/* Maps such a file, right after amp_graph_load: what it has is not packed again. Results have the same bits with it and without. The
+ * file must not be cut short while the graph lives. AMP_ERROR_IO, with the reason, and the graph is as it was: a file that is
+ * missing, not whole or damaged (all its bytes are read), or was written for another model, by another version of libamp, or for
+ * another instruction set than ops run with here. Never crashes on a hostile file. */
+AMP_API amp_status amp_graph_load_packs(amp_graph *graph, const char *path);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,10 +4,19 @@
 
 #include "call/call.h"
 
+/* Which arguments of an op may lie unaligned in a file (core/tensor_impl.h): the implementation packs them, copies them as bytes,
+ * views them, or aligns them. */
+typedef enum amp_unaligned_arguments {
+    AMP_UNALIGNED_NONE,
+    AMP_UNALIGNED_WEIGHTS, /* what is in a weight position */
+    AMP_UNALIGNED_ALL
+} amp_unaligned_arguments;
+
 /* What a device table has for an op. */
 typedef struct amp_backend_op {
     amp_op_function run;      /* NULL: not implemented */
     bool takes_pending_casts; /* sees tensors with `source` set, and converts on the way */
+    amp_unaligned_arguments takes_unaligned;
 } amp_backend_op;
 
 typedef enum amp_timing { AMP_TIMING_AHEAD, AMP_TIMING_READ, AMP_TIMING_FAILED } amp_timing;
@@ -51,6 +60,9 @@ void amp_backend_install(amp_device device, const amp_backend *backend);
 
 /* A fresh contiguous tensor in the device's memory, in the innermost scope; NULL with an error. */
 amp_tensor *amp_backend_tensor(amp_device device, const char *op, amp_dtype dtype, int rank, const int64_t *shape);
+
+/* Gives arguments that lie unaligned in a file memory of their own, but for those that the row takes so. */
+amp_status amp_call_align(const amp_call *call, const amp_backend_op *row);
 
 extern const amp_backend amp_cpu_backend;
 /* Loads libamp_cuda.so on the first call. */

@@ -38,6 +38,7 @@ struct amp_call {
     amp_tensor *const
         *outs;             /* those that an out= call of an op with several results writes, in the results' order; else
                                 NULL. The implementation makes fresh results, which are copied over once all fit. */
+    bool has_unaligned;    /* an argument may lie unaligned in a file */
     bool may_cache;        /* packed forms of arguments may be kept for later calls */
     unsigned layers;       /* AMP_LAYER_* still to run */
     unsigned inner_layers; /* those of the implementation's own calls: 0, but of an op that autocast leaves to its

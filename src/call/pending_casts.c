@@ -15,7 +15,9 @@ typedef struct dense_context {
 static amp_tensor *build_dense(const amp_cast_key *key, void *context) {
     const dense_context *c = context;
     amp_tensor *made = amp_backend_tensor(key->storage->device, "cast", key->dtype, key->rank, key->shape);
-    if (!made || c->backend->copy(made, c->source) == AMP_OK) return made;
+    amp_tensor source = *c->source;
+    source.storage = key->storage; /* where the elements lie as they are read */
+    if (!made || c->backend->copy(made, &source) == AMP_OK) return made;
     amp_tensor_drop(made);
     return NULL;
 }
@@ -56,6 +58,7 @@ static amp_status materialize_once(const amp_call *call, const amp_backend *back
     amp_tensor *made = amp_backend_tensor(call->device, call->op->name, t->dtype, t->rank, t->shape);
     if (!made) return amp_pending_error();
     amp_take_layout(made, t->source);
+    if (amp_tensor_lies_unaligned(t->source)) AMP_TRY(amp_storage_align(t->source->storage));
     AMP_TRY(backend->copy(made, t->source));
     atomic_store_explicit(&made->storage->produced, true, memory_order_relaxed);
     give_memory(t, made->storage);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/counters.h"
 #include "core/debug.h"
@@ -597,6 +599,81 @@ static bool on_cpu(const char *what, const amp_tensor *t) {
     amp_fail(AMP_ERROR_DEVICE, "%s: the tensor is on %s; copy it to the cpu first (amp_to_device)", what,
              amp_device_name(t->storage->device));
     return false;
+}
+
+/* ---- Bytes of files ------------------------------------------------------------------------------------------- */
+
+amp_tensor *amp_tensor_over_file(const char *op, const void *data, amp_dtype dtype, int rank, const int64_t *shape,
+                                 void (*release)(void *context), void *context) {
+    size_t bytes = 0;
+    if (data_bytes(op, dtype, rank, shape, &bytes) != AMP_OK) return NULL;
+    amp_tensor *t = new_header(op, dtype, rank, shape);
+    if (!t) return NULL;
+    amp_dense_strides(rank, shape, t->strides);
+    if (!with_storage(op, t, new_storage(bytes, true), bytes)) return NULL;
+    const size_t alignment = amp_dtype_size(dtype) / (amp_dtype_is_complex(dtype) ? 2 : 1);
+    amp_storage *s = t->storage;
+    s->data = (void *)(uintptr_t)data;
+    s->deleter = release;
+    s->deleter_context = context;
+    s->read_only = true;
+    atomic_init(&s->in_file, true);
+    atomic_init(&s->unaligned, (uintptr_t)data % alignment != 0);
+    return t;
+}
+
+/* What an aligned storage holds: the file's bytes stay, for a thread may be reading them. */
+typedef struct aligned_bytes {
+    void (*release)(void *context);
+    void *context;
+    _Alignas(STORAGE_BYTES / 2) char bytes[];
+} aligned_bytes;
+
+static void release_aligned(void *context) {
+    aligned_bytes *a = context;
+    if (a->release) a->release(a->context);
+    amp_free(a);
+}
+
+static bool align(amp_storage *s) {
+    aligned_bytes *a = amp_alloc(sizeof *a + s->bytes);
+    if (!a) return false;
+    memcpy(a->bytes, s->data, s->bytes);
+    amp_pages_let_go(s->data, s->bytes);
+    a->release = s->deleter;
+    a->context = s->deleter_context;
+    s->data = a->bytes;
+    s->deleter = release_aligned;
+    s->deleter_context = a;
+    atomic_store_explicit(&s->in_file, false, memory_order_relaxed);
+    atomic_store_explicit(&s->unaligned, false, memory_order_release);
+    return true;
+}
+
+amp_status amp_storage_align(amp_storage *s) {
+    amp_lock(AMP_LOCK_ELEMENTS);
+    const bool done = !amp_storage_is_unaligned(s) || align(s);
+    amp_unlock(AMP_LOCK_ELEMENTS);
+    return done ? AMP_OK : amp_fail(AMP_ERROR_MEMORY, "a tensor of a file: no memory for %zu bytes", s->bytes);
+}
+
+const void *amp_storage_bytes(amp_storage *s) {
+    amp_lock(AMP_LOCK_ELEMENTS);
+    const void *bytes = s->data;
+    amp_unlock(AMP_LOCK_ELEMENTS);
+    return bytes;
+}
+
+void amp_storage_let_go(amp_storage *s) {
+    amp_lock(AMP_LOCK_ELEMENTS); /* what aligning puts in their place is no file's */
+    if (atomic_load_explicit(&s->in_file, memory_order_relaxed)) amp_pages_let_go(s->data, s->bytes);
+    amp_unlock(AMP_LOCK_ELEMENTS);
+}
+
+void amp_pages_let_go(const void *data, size_t bytes) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)data;
+    const uintptr_t first = (at + page - 1) / page * page, end = (at + bytes) / page * page;
+    if (end > first) (void)madvise((char *)(uintptr_t)data + (first - at), end - first, MADV_DONTNEED);
 }
 
 bool (*amp_tensor_on_read)(const amp_tensor *tensor, bool decides);

@@ -34,6 +34,8 @@ typedef struct amp_storage {
     bool owned;
     bool is_ahead;           /* its elements are not computed yet: a graph's capture knows how (graph/settle.h) */
     bool read_only;          /* someone else's memory that must not be written (DLPack can say so) */
+    atomic_bool in_file;     /* the bytes are those of a mapped file, which has them still when their pages go */
+    atomic_bool unaligned;   /* … and lie at an address that is not one of their elements: amp_storage_align */
     void *kept[AMP_KEEPERS]; /* the keepers' own */
 } amp_storage;
 
@@ -64,14 +66,42 @@ struct amp_tensor {
 /* Takes the reference of a tensor that goes. Set before anything has a history. */
 extern void (*amp_tensor_on_history_end)(struct amp_history *history) __attribute__((visibility("hidden")));
 
+/* ---- Bytes of files ----
+ * A tensor over a mapped file costs memory as long as its pages are looked at. Where the file has it at an address that is
+ * no element's, whoever reads elements by address aligns it first, which copies it, for good; a call's arguments are aligned before
+ * the op runs, but for weights that an op packs itself (amp_backend_op.takes_unaligned). */
+
+/* A dense tensor over bytes of a mapped file, at any address, which nobody may write; `release` is called of the context when the
+ * storage goes. NULL with an error; then it is not. */
+amp_tensor *amp_tensor_over_file(const char *op, const void *data, amp_dtype dtype, int rank, const int64_t *shape,
+                                 void (*release)(void *context), void *context);
+/* Gives an unaligned storage memory of its own with its bytes, once. Others may read the old ones meanwhile. */
+amp_status amp_storage_align(amp_storage *storage);
+/* The bytes as they lie, of a storage that another thread may be aligning. */
+const void *amp_storage_bytes(amp_storage *storage);
+/* Where the storage is over a file, its pages need not stay in memory: they come back when they are looked at. */
+void amp_storage_let_go(amp_storage *storage);
+/* The same of any bytes of a mapped file. */
+void amp_pages_let_go(const void *data, size_t bytes);
+
+static inline bool amp_storage_is_unaligned(const amp_storage *s) {
+    return s->unaligned;
+}
+/* Of the tensor's memory; false for pending casts. */
+static inline bool amp_tensor_lies_unaligned(const amp_tensor *t) {
+    return t->storage && amp_storage_is_unaligned(t->storage);
+}
+
 /* Called of every marked tensor whose elements the program looks at, before it does, and whether what it does next may hang on
  * them. False, with an error: there are none. Set before anything is marked. */
 extern bool (*amp_tensor_on_read)(const amp_tensor *tensor, bool decides) __attribute__((visibility("hidden")));
 static inline bool amp_tensor_read(const amp_tensor *t) {
+    if (__builtin_expect(amp_tensor_lies_unaligned(t), 0) && amp_storage_align(t->storage) != AMP_OK) return false;
     return __builtin_expect(t->mark == 0, 1) || amp_tensor_on_read(t, true);
 }
 /* The same of elements that only leave the program: printed, saved. */
 static inline bool amp_tensor_shown(const amp_tensor *t) {
+    if (__builtin_expect(amp_tensor_lies_unaligned(t), 0) && amp_storage_align(t->storage) != AMP_OK) return false;
     return __builtin_expect(t->mark == 0, 1) || amp_tensor_on_read(t, false);
 }
 /* Called while calls are written down, before the program gets at a tensor's elements to write them, or when it says that it has.

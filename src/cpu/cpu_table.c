@@ -7,17 +7,25 @@
 
 #define CPU_OP(op, implementation) amp_status implementation(amp_call *call);
 #define CPU_OP_TAKES_PENDING CPU_OP
+#define CPU_OP_TAKES_UNALIGNED CPU_OP
+#define CPU_OP_PACKS CPU_OP
 #include "cpu/cpu_ops.def"
 #undef CPU_OP
 #undef CPU_OP_TAKES_PENDING
+#undef CPU_OP_TAKES_UNALIGNED
+#undef CPU_OP_PACKS
 
 static const amp_backend_op table[AMP_OP_ID_COUNT + 1] = {
-#define CPU_OP(op, implementation) [AMP_OP_ID_##op] = {implementation, false},
-#define CPU_OP_TAKES_PENDING(op, implementation) [AMP_OP_ID_##op] = {implementation, true},
+#define CPU_OP(op, implementation) [AMP_OP_ID_##op] = {implementation, false, AMP_UNALIGNED_NONE},
+#define CPU_OP_TAKES_PENDING(op, implementation) [AMP_OP_ID_##op] = {implementation, true, AMP_UNALIGNED_NONE},
+#define CPU_OP_TAKES_UNALIGNED(op, implementation) [AMP_OP_ID_##op] = {implementation, false, AMP_UNALIGNED_ALL},
+#define CPU_OP_PACKS(op, implementation) [AMP_OP_ID_##op] = {implementation, true, AMP_UNALIGNED_WEIGHTS},
 #include "cpu/cpu_ops.def"
 #undef CPU_OP
 #undef CPU_OP_TAKES_PENDING
-    [AMP_OP_ID_COUNT] = {NULL, false},
+#undef CPU_OP_TAKES_UNALIGNED
+#undef CPU_OP_PACKS
+    [AMP_OP_ID_COUNT] = {NULL, false, AMP_UNALIGNED_NONE},
 };
 
 AMP_HOT static amp_backend_op find(const amp_op_info *op) {

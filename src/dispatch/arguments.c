@@ -35,6 +35,7 @@ static amp_status check_tensor(amp_call *call, const amp_arg_info *arg, amp_tens
         memory = t->source->storage;
         call->has_pending = true;
     }
+    call->has_unaligned |= amp_storage_is_unaligned(memory);
     if (memory->device != AMP_DEVICE_CPU) call->device = memory->device;
     return __builtin_expect(memory->is_ahead, 0) ? check_ahead(call, arg, t) : AMP_OK;
 }

@@ -85,6 +85,24 @@ static amp_status visit_pending(const amp_call *call, const amp_arg_info *arg, a
     return t->source ? amp_call_materialize((amp_call *)call, t) : AMP_OK; /* which counts it in the note */
 }
 
+static amp_status align_argument(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    const amp_tensor *memory = amp_tensor_memory(t);
+    (void)call;
+    (void)arg;
+    return amp_tensor_lies_unaligned(memory) ? amp_storage_align(memory->storage) : AMP_OK;
+}
+
+static amp_status align_unless_weight(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    return arg->flags & AMP_ARG_WEIGHT ? AMP_OK : align_argument(call, arg, t);
+}
+
+/* Views look at no element, nor do calls that run ahead. */
+amp_status amp_call_align(const amp_call *call, const amp_backend_op *row) {
+    if (row->takes_unaligned == AMP_UNALIGNED_ALL || call->op->flags & AMP_OP_VIEW || call->ahead) return AMP_OK;
+    return amp_call_each_tensor(call,
+                                row->takes_unaligned == AMP_UNALIGNED_NONE ? align_argument : align_unless_weight);
+}
+
 /* The backends' tables are constant, and one comes with a module that may be loaded after a program has defined its ops:
  * those have one row for all, which finds the implementation itself. */
 static amp_backend_op find_row(const amp_backend *backend, const amp_call *call, bool is_alias) {
@@ -121,6 +139,7 @@ AMP_HOT static amp_status run_row(amp_call *call, const amp_backend *backend) {
     if (!row.run) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: not implemented on %s yet", amp_call_name(call), backend->name);
     }
+    if (__builtin_expect(call->has_unaligned, 0)) AMP_TRY(amp_call_align(call, &row));
     if (!row.takes_pending_casts && (call->note.in_region || call->has_pending))
         AMP_TRY(amp_call_each_tensor(call, visit_pending));
     /* What the implementation calls is part of this op: no layer sees it, unless autocast left the op to its parts. */

@@ -8,7 +8,7 @@
 
 amp_backend_op amp_prepared_row(const amp_op_info *op) {
     const amp_op_info *runs = op->alias_of ? amp_op_find(op->alias_of) : op;
-    return runs ? amp_cpu_backend.find(runs) : (amp_backend_op){NULL, false};
+    return runs ? amp_cpu_backend.find(runs) : (amp_backend_op){0};
 }
 
 static amp_status begin_casts(amp_call *call, const amp_prepared *p) {
@@ -26,7 +26,8 @@ static amp_status run_row(amp_call *call, const amp_prepared *p) {
     const unsigned layers = amp_this_thread.layers;
     amp_this_thread.layers = AMP_INSIDE_OP;
     amp_this_thread.note = &call->note;
-    const amp_status status = p->row.run(call);
+    amp_status status = __builtin_expect(call->has_unaligned, 0) ? amp_call_align(call, &p->row) : AMP_OK;
+    if (status == AMP_OK) status = p->row.run(call);
     amp_this_thread.note = NULL;
     amp_this_thread.layers = layers;
     return status == AMP_OK ? amp_pending_error() : status;
@@ -49,6 +50,7 @@ AMP_HOT amp_status amp_prepared_run(const amp_prepared *p, bool *in_place) {
     amp_scope_frame frame;
     call.places = p->places;
     call.may_cache = amp_region_states[AMP_DEVICE_CPU].cache_enabled;
+    call.has_unaligned = p->has_unaligned;
     call.note.in_region = amp_region_states[AMP_DEVICE_CPU].enabled;
     call.frame = &frame;
     amp_scope_push(&frame);

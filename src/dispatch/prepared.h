@@ -20,6 +20,7 @@ typedef struct amp_prepared {
     const amp_prepared_cast *casts; /* … of the arguments, */
     int cast_count;
     int output_count;
+    bool has_unaligned; /* an argument may lie unaligned in a file */
 } amp_prepared;
 
 /* What the CPU has for the op. */

@@ -13,6 +13,17 @@ typedef struct amp_graph_property {
     const char *key, *value;
 } amp_graph_property;
 
+/* The weights of a model's file, and numbers by which it is known. */
+typedef struct amp_graph_weights {
+    amp_tensor *const *tensors; /* in an order that the file decides; NULL: it has none of that number */
+    int count;
+    uint64_t structure; /* of all but the weights' elements */
+    uint64_t stamp;     /* of the sizes of the files and the times when they were written */
+    /* Of all bytes of the files, which are read for it. */
+    uint64_t (*sum)(const void *context);
+    const void *context;
+} amp_graph_weights;
+
 /* Where a graph comes from. */
 typedef struct amp_graph_source {
     const char *name; /* for messages: the file */
@@ -24,7 +35,8 @@ typedef struct amp_graph_source {
     bool exact;                 /* amp_graph_options.exact */
     bool
         is_programs; /* a program's function, which may use what ops made before; else all constants come from the file */
-    void (*release)(void *context); /* of the context, with all texts above */
+    const amp_graph_weights *weights; /* NULL: they are the program's */
+    void (*release)(void *context);   /* of the context, with all texts above */
     void *context;
 } amp_graph_source;
 

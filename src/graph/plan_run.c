@@ -117,6 +117,16 @@ typedef struct cursor {
     int operands, casts, places;
 } cursor;
 
+/* Of the first run's: none becomes unaligned later. */
+static bool has_unaligned(const amp_net *net, const amp_net_node *node) {
+    for (int i = 0; i < node->operand_count; i++) {
+        const int value = node->operands[i].value;
+        const amp_tensor *constant = value >= 0 ? net->values[value].constant : NULL;
+        if (constant && amp_tensor_lies_unaligned(amp_tensor_memory(constant))) return true;
+    }
+    return false;
+}
+
 static void fill_step(const amp_plan *p, amp_plan_state *s, int number, cursor *at) {
     const amp_plan_step *step = &p->steps[number];
     const amp_net_node *node = &p->net->nodes[step->node];
@@ -141,7 +151,8 @@ static void fill_step(const amp_plan *p, amp_plan_state *s, int number, cursor *
                                          .places = places,
                                          .casts = s->cast_list + at->casts,
                                          .cast_count = step->cast_count,
-                                         .output_count = node->result_count};
+                                         .output_count = node->result_count,
+                                         .has_unaligned = has_unaligned(p->net, node)};
     at->args += amp_plan_args_room(node->op);
     at->operands += node->operand_count;
     at->casts += step->cast_count;

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "core/memory.h"
 
@@ -76,6 +77,7 @@ struct amp_file_map {
     atomic_int references;
     unsigned char *data;
     size_t bytes;
+    int64_t written[2]; /* seconds, nanoseconds */
 };
 
 /* NORESERVE: weights of many gigabytes must not count against the commit limit because they could be written */
@@ -85,8 +87,13 @@ static amp_file_map *map_descriptor(const char *who, const char *path, int descr
         amp_fail(AMP_ERROR_MEMORY, "%s: %s: no memory for the file's bookkeeping", who, path);
         return NULL;
     }
+    struct stat info;
     atomic_init(&map->references, 1);
     map->bytes = (size_t)bytes;
+    if (fstat(descriptor, &info) == 0) {
+        map->written[0] = info.st_mtim.tv_sec;
+        map->written[1] = info.st_mtim.tv_nsec;
+    }
     void *data =
         bytes ? mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0) : NULL;
     if (data == MAP_FAILED) {
@@ -115,9 +122,22 @@ amp_file_map *amp_file_map_descriptor(const char *who, const char *path, int des
 }
 
 void amp_file_map_let_go(const amp_file_map *map, uint64_t offset, uint64_t bytes) {
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    const uint64_t first = (offset + page - 1) / page * page, end = (offset + bytes) / page * page;
-    if (end > first) (void)madvise(map->data + first, end - first, MADV_DONTNEED);
+    amp_pages_let_go(map->data + offset, bytes);
+}
+
+uint64_t amp_file_map_stamp(const amp_file_map *map, uint64_t seed) {
+    const int64_t words[] = {(int64_t)map->bytes, map->written[0], map->written[1]};
+    return XXH3_64bits_withSeed(words, sizeof words, seed);
+}
+
+uint64_t amp_file_map_sum(const amp_file_map *map, uint64_t seed) {
+    enum { PIECE = 4 << 20 };
+    for (size_t at = 0; at < map->bytes; at += PIECE) {
+        const size_t bytes = map->bytes - at < PIECE ? map->bytes - at : PIECE;
+        seed = XXH3_64bits_withSeed(map->data + at, bytes, seed);
+        amp_pages_let_go(map->data + at, bytes);
+    }
+    return seed;
 }
 
 void amp_file_map_retain(amp_file_map *map) {

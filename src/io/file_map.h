@@ -29,6 +29,10 @@ amp_file_map *amp_file_map_descriptor(const char *who, const char *path, int des
 void amp_file_map_let_go(const amp_file_map *map, uint64_t offset, uint64_t bytes);
 void amp_file_map_retain(amp_file_map *map);
 void amp_file_map_release(amp_file_map *map);
+/* Of its size and of when it was written, as both were when it was mapped. */
+uint64_t amp_file_map_stamp(const amp_file_map *map, uint64_t seed);
+/* Of its bytes, whose pages are let go on the way. */
+uint64_t amp_file_map_sum(const amp_file_map *map, uint64_t seed);
 unsigned char *amp_file_map_data(const amp_file_map *map);
 size_t amp_file_map_bytes(const amp_file_map *map);
 

@@ -100,6 +100,7 @@ static amp_graph *make_graph(loaded *l) {
                                              .metadata = l->model->metadata,
                                              .compute = compute,
                                              .exact = l->exact,
+                                             .weights = &l->model->weights,
                                              .release = release,
                                              .context = l});
 }

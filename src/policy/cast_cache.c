@@ -83,7 +83,8 @@ static void unlink_onto(amp_cast *c, amp_cast **chain) {
 static bool same_key(const amp_cast_key *a, const amp_cast_key *b) {
     if (a->dtype != b->dtype || a->layout.kind != b->layout.kind || a->layout.variant != b->layout.variant)
         return false;
-    if (a->source_dtype != b->source_dtype || a->rank != b->rank || a->offset != b->offset) return false;
+    if (a->bytes != b->bytes || a->source_dtype != b->source_dtype || a->rank != b->rank || a->offset != b->offset)
+        return false;
     for (int i = 0; i < b->rank; i++) {
         if (a->shape[i] != b->shape[i] || a->strides[i] != b->strides[i]) return false;
     }
@@ -121,14 +122,16 @@ static void evict_beyond_budget(const amp_cast *spare, amp_cast **chain) {
     }
 }
 
+static void *no_memory(const amp_cast_key *key) {
+    amp_fail(AMP_ERROR_MEMORY, "cast: no memory to cast %s %s to %s", amp_describe_shape(key->rank, key->shape),
+             amp_dtype_name(key->source_dtype), amp_dtype_name(key->dtype));
+    return NULL;
+}
+
 static amp_cast *new_cast(const amp_cast_key *key) {
     const size_t extents = (size_t)key->rank * sizeof *key->shape;
     amp_cast *c = amp_alloc_zeroed(sizeof *c);
-    if (!c) {
-        amp_fail(AMP_ERROR_MEMORY, "cast: no memory to cast %s %s to %s", amp_describe_shape(key->rank, key->shape),
-                 amp_dtype_name(key->source_dtype), amp_dtype_name(key->dtype));
-        return NULL;
-    }
+    if (!c) return no_memory(key);
     atomic_init(&c->references, 1);
     memcpy(&c->key, key, offsetof(amp_cast_key, shape));
     memcpy(c->key.shape, key->shape, extents);
@@ -214,9 +217,31 @@ void amp_cast_key_of(amp_cast_key *key, const amp_tensor *memory, amp_dtype dtyp
     amp_cast_key_start(key, memory);
     key->dtype = dtype;
     key->layout = (amp_layout){AMP_LAYOUT_DENSE, 0};
+    key->bytes = (size_t)amp_tensor_elements(memory) * amp_dtype_size(dtype);
     key->rank = memory->rank;
     memcpy(key->shape, memory->shape, extents);
     memcpy(key->strides, memory->strides, extents);
+}
+
+/* Elements that lie unaligned in a file are packed from a copy that goes at once; whatever of a file was packed for good
+ * need not stay in memory. */
+static amp_tensor *build_from_file(const amp_cast_key *key, amp_cast_life life, amp_cast_builder build, void *context) {
+    amp_storage *s = key->storage, copy = {.device = AMP_DEVICE_CPU, .bytes = s->bytes};
+    amp_cast_key near;
+    const bool unaligned = amp_storage_is_unaligned(s);
+    if (unaligned) {
+        memcpy(&near, key, offsetof(amp_cast_key, shape));
+        memcpy(near.shape, key->shape, (size_t)key->rank * sizeof *key->shape);
+        memcpy(near.strides, key->strides, (size_t)key->rank * sizeof *key->strides);
+        copy.data = amp_alloc(s->bytes);
+        if (!copy.data) return no_memory(key);
+        memcpy(copy.data, amp_storage_bytes(s), s->bytes);
+        near.storage = &copy;
+    }
+    amp_tensor *made = build(unaligned ? &near : key, context);
+    amp_free(copy.data);
+    if (made && life == AMP_CAST_PERSISTENT) amp_storage_let_go(s);
+    return made;
 }
 
 AMP_HOT amp_cast *amp_cast_obtain(const amp_cast_key *key, amp_cast_life life, amp_cast_builder build, void *context,
@@ -228,7 +253,8 @@ AMP_HOT amp_cast *amp_cast_obtain(const amp_cast_key *key, amp_cast_life life, a
     c = new_cast(key);
     if (!c) return NULL;
     if (__builtin_expect(amp_debug, 0) && life != AMP_CAST_ONCE && is_lent(key->storage)) c->sum = sum_of(key);
-    amp_tensor *made = build(key, context);
+    const bool in_file = atomic_load_explicit(&key->storage->in_file, memory_order_relaxed);
+    amp_tensor *made = in_file ? build_from_file(key, life, build, context) : build(key, context);
     if (!made) {
         amp_cast_release(c);
         return NULL;
@@ -244,6 +270,34 @@ AMP_HOT amp_cast *amp_cast_obtain(const amp_cast_key *key, amp_cast_life life, a
     amp_unlock(AMP_LOCK_CASTS);
     release_chain(chain);
     return c;
+}
+
+amp_status amp_cast_offer(const amp_cast_key *key, amp_storage *memory) {
+    amp_cast *c = new_cast(key), *chain = NULL;
+    if (!c) return amp_pending_error();
+    c->memory = amp_storage_retain(memory);
+    c->memory_version = atomic_load_explicit(&memory->version, memory_order_relaxed);
+    c->persistent = true;
+    amp_lock(AMP_LOCK_CASTS);
+    c = insert(c, key, &chain);
+    amp_unlock(AMP_LOCK_CASTS);
+    release_chain(chain);
+    amp_cast_release(c); /* the caller's reference */
+    return AMP_OK;
+}
+
+int amp_casts_kept_of(amp_storage *storage, amp_cast **casts, int most) {
+    int count = 0;
+    amp_lock(AMP_LOCK_CASTS);
+    const uint64_t version = atomic_load_explicit(&storage->version, memory_order_relaxed);
+    for (amp_cast *c = casts_of(storage); c && count < most; c = c->next_of_storage) {
+        const bool of_known_size = c->key.bytes != 0 && c->key.bytes == c->memory->bytes;
+        if (!c->persistent || !of_known_size || is_stale(c, version)) continue;
+        atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+        casts[count++] = c;
+    }
+    amp_unlock(AMP_LOCK_CASTS);
+    return count;
 }
 
 AMP_HOT amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_position) {

@@ -4,6 +4,9 @@
 
 #include "core/tensor_impl.h"
 
+/* Goes up with every change of what the bytes of a layout are: files of packed weights (graph/packs.c) name it. */
+enum { AMP_LAYOUTS_VERSION = 1 };
+
 /* What the cached bytes are. A kernel family that packs its weights adds one here. */
 typedef enum amp_layout_kind {
     AMP_LAYOUT_DENSE = 0,     /* row-major in the logical shape */
@@ -32,6 +35,7 @@ typedef struct amp_cast_key {
     int64_t offset; /* of the first element, in elements */
     amp_dtype source_dtype, dtype;
     amp_layout layout;
+    size_t bytes; /* of the cast; 0: whoever asks does not say, and gets none that was offered */
     int rank;
     int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
 } amp_cast_key;
@@ -71,6 +75,12 @@ static inline void *amp_cast_key_pointer(const amp_cast_key *key) {
 amp_cast *amp_cast_obtain(const amp_cast_key *key, amp_cast_life life, amp_cast_builder build, void *context,
                           bool *was_cached);
 void amp_cast_release(amp_cast *cast);
+
+/* Memory that holds what the key asks for, all of which is set, as if it had been built; the cache retains it. No error: an
+ * equal cast is there, or it is beyond the budget. */
+amp_status amp_cast_offer(const amp_cast_key *key, amp_storage *memory);
+/* The storage's casts that stay, are up to date and of a size that their key tells: up to `most`, retained. */
+int amp_casts_kept_of(amp_storage *storage, amp_cast **casts, int most);
 
 /* PERSISTENT for a parameter, and for a tensor in a weight position that no op made; else ONCE. */
 amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_position);

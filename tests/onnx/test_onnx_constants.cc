@@ -83,7 +83,7 @@ TEST_F(OnnxConstants, AnyByteButZeroIsTrue) {
 TEST_F(OnnxConstants, RawDataAtEveryAlignmentIsRead) {
     std::vector<float> numbers(2000);
     for (size_t i = 0; i < numbers.size(); i++) numbers[i] = float(i);
-    bool mapped = false, copied = false;
+    bool aligned = false, unaligned = false;
     for (int shift = 0; shift < 8; shift++) {
         Graph g = relu_graph();
         g.name = std::string(size_t(shift), 'n');
@@ -91,13 +91,17 @@ TEST_F(OnnxConstants, RawDataAtEveryAlignmentIsRead) {
         write(model(g));
         const auto m = file();
         amp_tensor *w = constant(m->graph, "w");
+        const bool lies_unaligned = w->storage->unaligned;
+        EXPECT_EQ(lies_unaligned, uintptr_t(w->storage->data) % sizeof(float) != 0);
         EXPECT_EQ(content(w), raw(numbers));
+        EXPECT_FALSE(w->storage->unaligned);
+        EXPECT_EQ(uintptr_t(w->storage->data) % sizeof(float), 0u);
         EXPECT_EQ(w->scope, nullptr);
         EXPECT_FALSE(w->storage->produced);
         EXPECT_FALSE(w->storage->user_memory);
-        (w->storage->deleter != nullptr ? mapped : copied) = true;
+        (lies_unaligned ? unaligned : aligned) = true;
     }
-    EXPECT_TRUE(mapped && copied);
+    EXPECT_TRUE(aligned && unaligned);
 }
 
 TEST_F(OnnxConstants, BytesInMemoryAreCopied) {

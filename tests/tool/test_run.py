@@ -210,6 +210,19 @@ class Run(unittest.TestCase):
             self.assertTrue(times["load_ms"] > 0 and times["first_ms"] > 0 and times["peak_bytes"] > 1e6, times)
             self.assertAlmostEqual(times["items_per_second"], 2000 / times["median_ms"], 3)
 
+    def test_packs(self):
+        packs, more = os.path.join(self.path, "packs"), ("--shape", "ids=2x3", "--runs", "1", "--bf16")
+        for said in ("written now", "which was there"):
+            code, out, err = self.run_amp(self.models["TOKENS"], "--packs", packs, *more)
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn(said, " ".join(out.split()))
+        report = json.loads(self.run_amp(self.models["TOKENS"], "--packs", packs, "--json", *more)[1])
+        self.assertEqual((report["packs"], report["packs_written"]), (packs, False))
+        with open(packs, "r+b") as file:
+            file.truncate(5000)
+        self.fails("it is not whole", self.models["TOKENS"], "--packs", packs, *more)
+        self.fails("--packs is for the CPU", self.models["TOKENS"], "--packs", packs, "--device", "cuda")
+
     def test_a_model_without_inputs(self):
         constant = self.write("c.onnx", model([node("Identity", ["t"], ["y"])], [], [value("y", FLOAT, 1, 2)],
                                               [table("t", 1, 2, [3, 4])]))

@@ -39,6 +39,7 @@ static int run_warm(const run_options *o, run_results *results) {
     run_comparison *comparisons = NULL;
     int code = run_set_up(o);
     if (!code) code = run_model_load(&m, o->model, o->exact);
+    if (!code) code = run_use_packs(&m, o);
     if (!code) code = run_inputs_make(&in, &m, o);
     if (!code && !o->json) code = run_print_model(&r);
     if (!code) code = run_measure(results, &m, &in, o);
@@ -55,9 +56,10 @@ static int run_warm(const run_options *o, run_results *results) {
     return code;
 }
 
-static int run_all(const run_options *o) {
+static int run_all(run_options *o) {
     run_results results = {0};
     int code = run_save_begin(o);
+    if (!code) code = run_make_packs(o);
     if (!code) code = run_cold(o, results.times);
     return code ? code : run_warm(o, &results);
 }

@@ -27,10 +27,11 @@ typedef struct run_numbers {
 } run_numbers;
 
 typedef struct run_options {
-    const char *model, *output, *isa, *policy;
+    const char *model, *output, *isa, *policy, *packs;
     run_list inputs, shapes; /* NAME=FILE, NAME=1x3 */
     bool wanted[RUN_KINDS];
     bool json, check, help, exact;
+    bool packs_written; /* by this command; else the file was there */
     amp_device device;
     run_layout layout;
     run_numbers mean, scale;
@@ -101,6 +102,10 @@ struct amp_onnx_graph;
 int64_t run_node_count(const struct amp_onnx_graph *g);
 /* --check: what libamp lacks. */
 int run_check(const run_options *o);
+
+/* --packs (run_packs.c): maps the file, which is a part of loading; before that, in a command: writes it where there is none. */
+int run_use_packs(run_model *m, const run_options *o);
+int run_make_packs(run_options *o);
 
 /* ---- Inputs (run_inputs.c, run_shapes.c, run_random.c, run_pixels.c) --------------------------------------------- */
 typedef enum run_source { RUN_RANDOM, RUN_NPY, RUN_IMAGE } run_source;

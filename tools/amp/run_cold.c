@@ -41,6 +41,7 @@ static int be_cold(void *context, int in_end, int out) {
     (void)in_end;
     int code = run_set_up(o);
     if (!code) code = run_model_load(&m, o->model, o->exact);
+    if (!code) code = run_use_packs(&m, o);
     if (!code) code = run_inputs_make(&in, &m, o);
     if (!code) code = run_first(&figures, &m, &in, o, work->kind);
     if (!code && write(out, &figures, sizeof figures) != (ssize_t)sizeof figures) code = AMP_EXIT_FAILED;

@@ -132,6 +132,10 @@ json_t *run_json_begin(const run_report *r) {
     for (int i = 0; i < r->model->input_count; i++) json_array_append_new(inputs, input_json(&r->inputs->items[i]));
     json_object_set_new(root, "model", model_json(r));
     json_object_set_new(root, "policy", text(r->options->policy));
+    if (r->options->packs) {
+        json_object_set_new(root, "packs", text(r->options->packs));
+        json_object_set_new(root, "packs_written", json_boolean(r->options->packs_written));
+    }
     json_object_set_new(root, "seed", json_integer((json_int_t)r->options->seed));
     json_object_set_new(root, "inputs", inputs);
     return root;

@@ -23,6 +23,8 @@ const char run_help[] = "usage: amp run [OPTION…] MODEL.onnx\n\n"
                         "  --f32, --bf16        only this one\n"
                         "  --policy FILE        rules for single ops and nodes, in bf16: a policy file, as\n"
                         "                       amp audit writes them\n"
+                        "  --packs FILE         the weights as kernels read them, mapped instead of packed\n"
+                        "                       anew; written first where there is no such file\n"
                         "  --exact              op by op: nothing is fused or laid out anew\n"
                         "  --seconds S          how long to run in all (3); at least three times each\n"
                         "  --runs N             at most N times each; 0: only the outputs, without times\n"
@@ -174,6 +176,7 @@ static const struct {
     {"--f32", TIMING, offsetof(run_options, wanted[RUN_F32]), take_flag, NULL},
     {"--bf16", TIMING, offsetof(run_options, wanted[RUN_BF16]), take_flag, NULL},
     {"--policy", RUN, offsetof(run_options, policy), take_text, "a policy file"},
+    {"--packs", RUN, offsetof(run_options, packs), take_text, "a file"},
     {"--cosine", AUDIT, offsetof(run_options, cosine), take_cosine, "a number above 0, up to 1"},
     {"--error", AUDIT, offsetof(run_options, error), take_error, "a number above 0"},
     {"--html", AUDIT, offsetof(run_options, page), take_text, "a file"},
@@ -216,6 +219,7 @@ static int judge(run_options *o) {
         return run_usage("--mean, --scale and --layout are for image files, and no --input is one");
     if (o->policy && o->wanted[RUN_F32] && !o->wanted[RUN_BF16])
         return run_usage("--policy is for bf16, and --f32 leaves that out");
+    if (o->packs && o->device != AMP_DEVICE_CPU) return run_usage("--packs is for the CPU");
     if (!o->wanted[RUN_F32] && !o->wanted[RUN_BF16]) o->wanted[RUN_F32] = o->wanted[RUN_BF16] = true;
     return AMP_EXIT_OK;
 }

@@ -111,6 +111,9 @@ static void write_made_up(FILE *out, const run_report *r) {
     list_random(out, r->inputs, r->options->seed);
     for (int i = 0; i < r->inputs->count && i < MOST_VALUES; i++) list_assumed(out, r->inputs, i);
     if (r->options->policy) fprintf(out, "\nbf16 under the policy of %s.", r->options->policy);
+    if (r->options->packs)
+        fprintf(out, "\nPacked weights: %s, %s.", r->options->packs,
+                r->options->packs_written ? "written now" : "which was there");
 }
 
 static int print_made_up(const run_report *r) {

@@ -60,9 +60,9 @@ amp_status amp_conv_finish_output(const amp_conv *c, const amp_conv_plane *y);
  * where no image has gaps between lines. */
 amp_gemm_window amp_conv_window(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
 
-/* The weights in the layout `layout` of the cast cache, as `build` makes them; the geometry of its key is the weights'
+/* The weights in the layout `layout` of the cast cache, as `build` makes them in that many bytes (0: who knows); the geometry of its key is the weights'
  * own, groups apart: (groups, outputs, taps…, channels). */
-amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout,
+amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout, size_t bytes,
                                    amp_cast_builder build, amp_cast **cast);
 
 /* A depthwise convolution that is not transposed. x and y have the same dtype, f32 or bf16; the bias is f32; y's pixels

@@ -35,10 +35,15 @@ static amp_tensor *build_taps(const amp_cast_key *key, void *context) {
     return NULL;
 }
 
+static size_t pairs_bytes(const amp_conv *c) {
+    const int64_t taps[] = {c->axis[0].kernel, c->axis[1].kernel, c->axis[2].kernel};
+    return (size_t)amp_depthwise_pack_bytes(taps, c->groups);
+}
+
 static amp_tensor *build_pairs(const amp_cast_key *key, void *context) {
     const amp_conv *c = context;
     const int64_t taps[] = {c->axis[0].kernel, c->axis[1].kernel, c->axis[2].kernel};
-    const int64_t bytes = amp_depthwise_pack_bytes(taps, c->groups);
+    const int64_t bytes = (int64_t)pairs_bytes(c);
     amp_tensor *plain = build_taps(key, context);
     amp_tensor *made = plain ? amp_tensor_new("conv: weights", AMP_U8, 1, &bytes) : NULL;
     if (made) amp_depthwise_pack(made->storage->data, plain->storage->data, taps, c->groups);
@@ -70,7 +75,8 @@ amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_
     const bool pairs = kernel->isa == AMP_ISA_AVX512BF16;
     amp_cast *weights = NULL;
     const amp_layout layout = {pairs ? AMP_LAYOUT_CONV_PAIRS : AMP_LAYOUT_CONV_TAPS, 0};
-    AMP_TRY(amp_conv_obtain_weights(call, c, x->dtype, layout, pairs ? build_pairs : build_taps, &weights));
+    const size_t bytes = pairs ? pairs_bytes(c) : (size_t)(amp_conv_taps(c) * c->groups) * sizeof(float);
+    AMP_TRY(amp_conv_obtain_weights(call, c, x->dtype, layout, bytes, pairs ? build_pairs : build_taps, &weights));
     amp_gemm_window window = amp_conv_window(c, o, y);
     const amp_depthwise_epilogue epilogue = epilogue_of(c, o);
     const bool fused = c->scale || c->residual.tensor || c->epilogue.activation > AMP_GEMM_RELU;

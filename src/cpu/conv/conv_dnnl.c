@@ -474,7 +474,8 @@ static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, con
                           const amp_conv_plane *y, bool *served) {
     const job j = {.conv = *c, .layer = l};
     amp_cast *weights = NULL;
-    const amp_status status = amp_conv_obtain_weights(call, &j.conv, AMP_BF16, layout_of(l), build_weights, &weights);
+    const amp_status status =
+        amp_conv_obtain_weights(call, &j.conv, AMP_BF16, layout_of(l), 0, build_weights, &weights);
     if (status == AMP_ERROR_INTERNAL) amp_clear_error(); /* oneDNN's */
     if (status != AMP_OK) return status == AMP_ERROR_INTERNAL ? AMP_OK : status;
     *served = run(l, o, weights->memory->data, y->data) == dnnl_success;

@@ -146,7 +146,7 @@ static int64_t depth_of(const amp_conv *c) {
 }
 
 /* The weights' own geometry, groups apart: (groups, outputs, taps…, channels). */
-static void set_key(const amp_conv *c, amp_dtype dtype, amp_layout layout, amp_cast_key *key) {
+static void set_key(const amp_conv *c, amp_dtype dtype, amp_layout layout, size_t bytes, amp_cast_key *key) {
     const int64_t shape[] = {c->groups,         c->out_channels,   c->axis[0].kernel,
                              c->axis[1].kernel, c->axis[2].kernel, c->in_channels};
     const int64_t strides[] = {c->w.group, c->w.out, c->w.axis[0], c->w.axis[1], c->w.axis[2], c->w.in};
@@ -154,6 +154,7 @@ static void set_key(const amp_conv *c, amp_dtype dtype, amp_layout layout, amp_c
     key->offset += c->w.offset;
     key->dtype = dtype;
     key->layout = layout;
+    key->bytes = bytes;
     key->rank = 3 + AMP_CONV_AXES;
     memcpy(key->shape, shape, sizeof shape);
     memcpy(key->strides, strides, sizeof strides);
@@ -214,11 +215,11 @@ static amp_tensor *build_packed(const amp_cast_key *key, void *context) {
     return NULL;
 }
 
-amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout,
+amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout, size_t bytes,
                                    amp_cast_builder build, amp_cast **cast) {
     bool cached = false;
     amp_cast_key key;
-    set_key(c, dtype, layout, &key);
+    set_key(c, dtype, layout, bytes, &key);
     *cast = amp_cast_obtain(&key, amp_cpu_weight_life(call, c->w.tensor, true), build, (void *)c, &cached);
     if (!*cast) return amp_pending_error();
     call->note.casts_cached += cached;
@@ -318,7 +319,8 @@ static amp_status multiply(amp_call *call, const amp_conv *c, const amp_conv_ope
     const amp_layout_kind in_bf16 =
         run_taps(c) > 1 ? AMP_LAYOUT_CONV_RUNS : AMP_LAYOUT_CONV; /* zeros behind each, or not */
     const amp_layout layout = {amp_conv_in_bf16(c) ? in_bf16 : AMP_LAYOUT_CONV_F32, 0};
-    if (depth_of(c) > 0) AMP_TRY(amp_conv_obtain_weights(call, c, dtype, layout, build_packed, &weights));
+    const size_t bytes = (size_t)c->groups * packed_bytes(c);
+    if (depth_of(c) > 0) AMP_TRY(amp_conv_obtain_weights(call, c, dtype, layout, bytes, build_packed, &weights));
     const amp_status status = run_gemm(call, c, o, y, weights ? weights->memory->data : NULL);
     amp_cast_release(weights);
     return status;
@@ -358,5 +360,7 @@ amp_status amp_conv_gemm(amp_call *call, const amp_conv *c) {
 amp_status amp_cpu_convolve(amp_call *call, const amp_conv *c, bool loops) {
     if (!loops) return amp_conv_gemm(call, c);
     call->note.kernel = "loops";
+    const amp_tensor *w = amp_tensor_memory(c->w.tensor);
+    if (amp_tensor_lies_unaligned(w)) AMP_TRY(amp_storage_align(w->storage));
     return amp_conv_loops(call, c);
 }

@@ -118,7 +118,9 @@ static amp_status convolve_blocks(amp_call *call, const amp_conv *c, const amp_c
     amp_cast *weights = NULL;
     float *bias = NULL, *scale = NULL;
     plane y = {0};
-    AMP_TRY(amp_conv_obtain_weights(call, c, dtype, (amp_layout){AMP_LAYOUT_CONV_BLOCKS, 0}, build_packed, &weights));
+    const size_t bytes = (size_t)c->axis[1].kernel * packed_bytes(c);
+    AMP_TRY(amp_conv_obtain_weights(call, c, dtype, (amp_layout){AMP_LAYOUT_CONV_BLOCKS, 0}, bytes, build_packed,
+                                    &weights));
     amp_status status = repeat(c, &o->bias, &bias);
     if (status == AMP_OK) status = repeat(c, &o->scale, &scale);
     if (status == AMP_OK) status = amp_conv_prepare_output(call, c, true, &y);

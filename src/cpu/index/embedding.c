@@ -75,11 +75,19 @@ static amp_status limit_rows(const amp_call *call, const lookup *l, amp_tensor *
 
 /* ---- embedding --------------------------------------------------------------------------------------------------- */
 
+/* Rows that are dense are copied as bytes, wherever they lie: of a table in a file only those are read. */
+static const amp_tensor *dense_table(const amp_tensor *t) {
+    const bool is_row_by_row = t->strides[1] == 1 || t->shape[1] == 1;
+    if (!is_row_by_row && amp_tensor_lies_unaligned(t) && amp_storage_align(t->storage) != AMP_OK) return NULL;
+    return amp_cpu_dense("embedding", t, t->dtype, 1);
+}
+
 amp_status cpu_embedding(amp_call *call) {
     const amp_embedding_args *a = call->args;
     const amp_tensor *input = a->input;
     lookup l;
     AMP_TRY(amp_check_embedding(call, a));
+    if (amp_tensor_lies_unaligned(input)) AMP_TRY(amp_storage_align(input->storage));
     AMP_TRY(take_indices(call, input, a->weight, &l));
     int64_t shape[AMP_MAX_RANK];
     memcpy(shape, input->shape, (size_t)input->rank * sizeof *shape);
@@ -87,7 +95,7 @@ amp_status cpu_embedding(amp_call *call) {
     amp_tensor *out = amp_call_dense_output(call, a->weight->dtype, input->rank + 1, shape);
     if (!out) return amp_pending_error();
     if (a->max_norm.set) AMP_TRY(limit_rows(call, &l, a->weight, a->norm_type.value, a->max_norm.value));
-    const amp_tensor *table = amp_cpu_dense("embedding", a->weight, a->weight->dtype, 1);
+    const amp_tensor *table = dense_table(a->weight);
     if (!table) return amp_pending_error();
     const int64_t size = (int64_t)amp_dtype_size(out->dtype), bytes = width * size, step = table->strides[0] * size;
     const char *from = amp_tensor_pointer(table);

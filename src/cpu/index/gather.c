@@ -143,10 +143,24 @@ amp_status amp_cpu_read_along(amp_call *call, const amp_reading *a) {
 
 /* ---- index_select --------------------------------------------------------------------------------------------- */
 
+/* Rows of a dense table, copied as bytes, wherever they lie: of a table in a file only those are read. */
+static amp_status copy_rows(const amp_call *call, const amp_tensor *table, const amp_tensor *index, amp_tensor *out) {
+    AMP_TRY(amp_index_check(call, "index", index, table->shape[0], table, 0, false));
+    const int64_t count = amp_tensor_elements(index), step = index->rank > 0 ? index->strides[0] : 0;
+    const int64_t bytes = table->strides[0] * (int64_t)amp_dtype_size(table->dtype);
+    const int64_t *place = amp_tensor_pointer(index);
+    const char *from = amp_tensor_pointer(table);
+    char *to = amp_tensor_pointer(out);
+    for (int64_t i = 0; i < count && bytes > 0; i++)
+        memcpy(to + i * bytes, from + place[i * step] * bytes, (size_t)bytes);
+    return AMP_OK;
+}
+
 amp_status cpu_index_select(amp_call *call) {
     const amp_index_select_args *a = call->args;
     int d;
     AMP_TRY(amp_wrap_dim(call, "dim", a->dim, a->input->rank, &d));
+    if (amp_tensor_lies_unaligned(a->index)) AMP_TRY(amp_storage_align(a->index->storage));
     amp_tensor *index = amp_index_tensor(call, "index", a->index);
     if (!index) return amp_pending_error();
     const int64_t length = amp_tensor_elements(index);
@@ -159,6 +173,11 @@ amp_status cpu_index_select(amp_call *call) {
     amp_tensor *out = amp_call_output(call, 0, input.dtype, a->input->rank, repeated.shape);
     if (!out) return amp_pending_error();
     const reading r = {"index", index, *a->input, repeated, d, false};
+    if (amp_tensor_lies_unaligned(a->input)) {
+        const bool by_rows = d == 0 && a->input->rank > 0 && amp_tensor_is_dense(a->input) && amp_tensor_is_dense(out);
+        if (by_rows) return copy_rows(call, a->input, index, out);
+        AMP_TRY(amp_storage_align(a->input->storage));
+    }
     return read_all(call, &r, out);
 }
 

@@ -128,10 +128,11 @@ AMP_HOT static amp_cast_life life_of_b(const amp_call *call, const amp_matmul *p
 }
 
 /* The geometry is that of the matrix as N × K rows, so that w and its transpose agree. */
-static void set_key(const amp_matmul *p, amp_layout_kind layout, amp_cast_key *key) {
+static void set_key(const amp_matmul *p, const packing *packing, amp_cast_key *key) {
     amp_cast_key_start(key, amp_tensor_memory(p->b.tensor));
     key->dtype = p->b.tensor->dtype;
-    key->layout = (amp_layout){layout, 0};
+    key->layout = (amp_layout){packing->layout, 0};
+    key->bytes = packing->bytes(p->n, p->k);
     key->rank = 2;
     key->shape[0] = p->n;
     key->shape[1] = p->k;
@@ -143,7 +144,7 @@ AMP_HOT static amp_status cached_b(amp_call *call, const amp_matmul *p, const pa
                                    amp_packed_b *packed) {
     bool cached = false;
     amp_cast_key key;
-    set_key(p, packing->layout, &key);
+    set_key(p, packing, &key);
     build_context context = {p, packing};
     packed->cast = amp_cast_obtain(&key, life, build_packed, &context, &cached);
     if (!packed->cast) return amp_pending_error();
@@ -423,7 +424,19 @@ static amp_status vector_product(amp_call *call, const amp_matmul *p) {
     return AMP_OK;
 }
 
+static amp_status align(const amp_tensor *t) {
+    const amp_tensor *memory = amp_tensor_memory(t);
+    return amp_tensor_lies_unaligned(memory) ? amp_storage_align(memory->storage) : AMP_OK;
+}
+
+/* Weights may lie unaligned in a file: packing them for good does not mind. */
+AMP_HOT static amp_status align_operands(const amp_call *call, const amp_matmul *p) {
+    AMP_TRY(align(p->a.tensor));
+    return !p->packed && (!has_kernel(p) || life_of_b(call, p) == AMP_CAST_ONCE) ? align(p->b.tensor) : AMP_OK;
+}
+
 AMP_HOT amp_status amp_cpu_matmul(amp_call *call, amp_matmul *p) {
+    if (__builtin_expect(call->has_unaligned, 0)) AMP_TRY(align_operands(call, p));
     if (is_vector_product(call, p)) return vector_product(call, p);
     if (!has_kernel(p)) return matmul_loops(call, p);
     return p->b.tensor->dtype == AMP_BF16 ? matmul_bf16(call, p) : matmul_f32(call, p);

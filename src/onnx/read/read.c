@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "core/memory.h"
 #include "onnx/read/reader.h"
@@ -113,6 +114,7 @@ static amp_status skim_and_unpack(amp_onnx_reader *reader) {
     const amp_onnx_source *source = &reader->memory->source;
     amp_onnx_skeleton skeleton = {0};
     AMP_TRY(amp_onnx_skim(reader->shown, source->data, source->bytes, &skeleton));
+    reader->structure = XXH3_64bits(skeleton.data, skeleton.bytes);
     const amp_status status = unpack(reader, &skeleton);
     amp_free(skeleton.data);
     return status;
@@ -192,6 +194,29 @@ static bool ends_with(const char *text, const char *ending) {
     return length >= end && strcmp(text + length - end, ending) == 0;
 }
 
+static uint64_t stamp_of(const struct amp_onnx_memory *memory) {
+    uint64_t stamp = memory->source.map ? amp_file_map_stamp(memory->source.map, 0) : 0;
+    for (int i = 0; i < memory->file_count; i++) stamp = amp_file_map_stamp(memory->files[i].map, stamp);
+    return stamp;
+}
+
+static uint64_t sum_of(const void *context) {
+    const struct amp_onnx_memory *memory = context;
+    uint64_t sum = memory->source.map ? amp_file_map_sum(memory->source.map, 0) : 0;
+    for (int i = 0; i < memory->file_count; i++) sum = amp_file_map_sum(memory->files[i].map, sum);
+    return sum;
+}
+
+static amp_graph_weights weights_of(const amp_onnx_reader *reader) {
+    const struct amp_onnx_memory *memory = reader->memory;
+    return (amp_graph_weights){.tensors = memory->tensors,
+                               .count = memory->tensor_count,
+                               .structure = reader->structure,
+                               .stamp = stamp_of(memory),
+                               .sum = sum_of,
+                               .context = memory};
+}
+
 static amp_status fill_model(amp_onnx_reader *reader, amp_onnx_model *model) {
     AMP_TRY(skim_and_unpack(reader));
     AMP_TRY(check_model(reader));
@@ -204,6 +229,7 @@ static amp_status fill_model(amp_onnx_reader *reader, amp_onnx_model *model) {
     model->is_portable = ends_with(amp_onnx_text_of(proto->producer_version), AMP_ONNX_PORTABLE) &&
                          strcmp(model->producer, AMP_ONNX_PRODUCER) == 0;
     model->graph = amp_onnx_read_graph(reader, proto->graph, NULL);
+    model->weights = weights_of(reader);
     return model->graph ? AMP_OK : amp_pending_error();
 }
 

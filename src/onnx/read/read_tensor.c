@@ -102,13 +102,9 @@ static void release_map(void *map) {
 
 static amp_tensor *tensor_in_map(const making *m, const amp_onnx_source *source, const unsigned char *data) {
     amp_file_map_retain(source->map);
-    amp_tensor *tensor = amp_from_memory((void *)data, m->type->dtype, (int)m->proto->n_dims, m->proto->dims, NULL,
-                                         release_map, source->map);
-    if (!tensor) {
-        amp_file_map_release(source->map);
-        return NULL;
-    }
-    tensor->storage->user_memory = false; /* nobody else has the mapping */
+    amp_tensor *tensor = amp_tensor_over_file("graph_load", data, m->type->dtype, (int)m->proto->n_dims, m->proto->dims,
+                                              release_map, source->map);
+    if (!tensor) amp_file_map_release(source->map);
     return tensor;
 }
 
@@ -124,10 +120,8 @@ static void make_truths(unsigned char *data, uint64_t count) {
 }
 
 static bool may_stay(const making *m, const amp_onnx_source *source, const unsigned char *data) {
-    const amp_dtype dtype = m->type->dtype;
-    const size_t alignment = amp_dtype_size(dtype) / (amp_dtype_is_complex(dtype) ? 2 : 1);
-    if (!source->map || m->bytes < FROM_MAP || (uintptr_t)data % alignment != 0) return false;
-    return dtype != AMP_BOOL || are_truths(data, m->bytes);
+    if (!source->map || m->bytes < FROM_MAP) return false;
+    return m->type->dtype != AMP_BOOL || are_truths(data, m->bytes);
 }
 
 static amp_tensor *tensor_of_bytes(const making *m, const amp_onnx_source *source, const amp_onnx_span *span) {

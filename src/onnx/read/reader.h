@@ -67,6 +67,7 @@ typedef struct amp_onnx_reader {
     amp_onnx_names files;     /* location → place among memory->files */
     amp_onnx_once *once;      /* by address; room: a power of two, or 0 */
     size_t once_room, once_count;
+    uint64_t structure;         /* of the skeleton: a sum */
     int depth;                  /* of graphs and functions in each other */
     int64_t items, links, text; /* counted so far: nodes, values and attributes; inputs and outputs; bytes of names */
 } amp_onnx_reader;
