@@ -14,7 +14,7 @@ static bool keeps_layout(const amp_net_node *node) {
                                         "batch_norm",       "convolution_pointwise",
                                         "conv2d",           "convolution_transpose_pointwise",
                                         "conv_transpose2d", "cat",
-                                        "interpolate"};
+                                        "interpolate",      "local_response_norm"};
     if (node->op->flags & AMP_OP_ELEMENTWISE) return true;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(node->op->name, names[i]) == 0) return true;

@@ -47,6 +47,7 @@ typedef struct plan {
     int64_t run_bytes;             /* of the values of a run, without padding */
     int64_t row_bytes[3];          /* from row to row, by place */
     bool readable;                 /* the image as it lies, as far as windows are within it */
+    bool dense;                    /* windows of one pixel each that lie together: tiles of them are copied as one */
     int64_t runs;
     place copies;                 /* how what cannot be read in the image is copied */
     int64_t line_pixels;          /* of a copy in lines */
@@ -94,6 +95,15 @@ AMP_HOT bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa) {
            (g->a_dtype == AMP_F32 || !isa->b_f32);
 }
 
+/* Rows that are pixels one behind the other, of another type, and not so far apart that they meet in one set of L1. */
+static bool is_dense(const plan *p) {
+    const amp_gemm_window *w = p->w;
+    for (int i = 0; i < 3; i++) {
+        if (w->taps[i] != 1 || w->stride[i] != 1 || w->pad[i] != 0 || w->out[i] > w->in[i]) return false;
+    }
+    return p->convert && w->run_padding == 0 && w->step[2] == w->channels && p->run_bytes % (ALIAS_BYTES / 2) != 0;
+}
+
 static void choose_runs(plan *p) {
     const amp_gemm_window *w = p->w;
     p->run_bytes = w->run_taps * w->channels * p->size;
@@ -103,6 +113,8 @@ static void choose_runs(plan *p) {
     p->row_bytes[IN_IMAGE] = w->stride[2] * w->step[2] * p->size;
     p->row_bytes[IN_LINES] = w->stride[2] * w->channels * p->size;
     p->row_bytes[IN_ROWS] = round_up(p->g->k * p->size, 64) + 64; /* rows begin in different sets of L1 */
+    p->dense = is_dense(p);
+    if (p->dense) p->row_bytes[IN_ROWS] = p->run_bytes;
     const int64_t in_lines = w->taps[0] * w->taps[1] * p->line_pixels * w->channels * p->size;
     p->copy_bytes = round_up(p->copies == IN_LINES ? in_lines : p->rows * p->row_bytes[IN_ROWS], 64) + 64;
     p->readable =
@@ -137,6 +149,7 @@ static void choose_chunk(plan *p) {
     p->chunk = p->group >= panels ? 1 : CHUNK_A_BYTES / p->copy_bytes;
     if (p->chunk < 1) p->chunk = 1;
     p->most_repeats = REPEAT_BYTES / (p->rows * p->g->k * p->size);
+    if (p->dense && p->chunk < p->most_repeats) p->chunk = p->most_repeats;
     /* A line of C that two calls share is still in L1 for the second. */
     p->far = p->g->m * p->g->n * (p->g->c_dtype == AMP_F32 ? 4 : 2) > NEAR_BYTES;
     const int64_t shared = REPEAT_BYTES / (p->rows * p->g->n * (p->g->c_dtype == AMP_F32 ? 4 : 2));
@@ -271,12 +284,18 @@ static int64_t count_repeats(const plan *p, const tile *t, int64_t index, int64_
     int64_t n = 1;
     for (; n < p->most_repeats && index + n < end; n++) {
         next.first += p->rows;
-        if (next.first + p->rows > p->w->out[2] || !is_readable(p, &next)) break;
+        if (next.first + p->rows > p->w->out[2] || (t->place == IN_IMAGE && !is_readable(p, &next))) break;
     }
     return n;
 }
 
-/* Returns how many tiles it stands for. */
+static void copy_dense(const plan *p, const tile *t, char *to) {
+    const origin o = origin_of(p, t, t->first);
+    const int64_t first = o.at[0] * p->w->step[0] + o.at[1] * p->w->step[1] + o.at[2] * p->w->step[2];
+    p->convert(to, o.image + first * p->source_size, t->repeat * t->rows * p->w->channels);
+}
+
+/* Returns how many tiles it stands for; `scratch` has room for copies of those below `end`. */
 static int64_t prepare_tile(const plan *p, int64_t index, int64_t end, char *scratch, tile *t) {
     const amp_gemm_window *w = p->w;
     *t = (tile){.first = index * p->rows, .repeat = 1, .a = scratch};
@@ -291,13 +310,15 @@ static int64_t prepare_tile(const plan *p, int64_t index, int64_t end, char *scr
     const origin o = origin_of(p, t, t->first);
     t->at[0] = o.at[0];
     t->at[1] = o.at[1];
-    if (t->place == IN_ROWS)
+    if ((t->place == IN_IMAGE || p->dense) && t->rows == p->rows) t->repeat = count_repeats(p, t, index, end);
+    if (p->dense)
+        copy_dense(p, t, scratch);
+    else if (t->place == IN_ROWS)
         copy_rows(p, t, scratch);
     else if (t->place == IN_LINES)
         copy_lines(p, t, scratch);
     else
         t->a = o.image + (o.at[0] * w->step[0] + o.at[1] * w->step[1] + o.at[2] * w->step[2]) * p->size;
-    if (t->place == IN_IMAGE && t->rows == p->rows) t->repeat = count_repeats(p, t, index, end);
     return t->repeat;
 }
 
@@ -407,9 +428,13 @@ static void run_part(const plan *p, int part, char *scratch) {
     const amp_range mine = amp_parallel_part(p->tiles * p->g->batch, 1, part / p->grid_n, p->grid_m);
     const amp_range panels = amp_parallel_part(p->panels, p->tile_panels, part % p->grid_n, p->grid_n);
     for (int64_t next = mine.begin; next < mine.end;) {
-        int64_t count = 0;
-        for (; count < p->chunk && next < mine.end; count++)
-            next += prepare_tile(p, next, mine.end, copies + count * p->copy_bytes, &tiles[count]);
+        int64_t count = 0, copied = 0;
+        for (; copied < p->chunk && next < mine.end; count++) {
+            const int64_t room = next + p->chunk - copied, end = p->dense && room < mine.end ? room : mine.end;
+            const int64_t some = prepare_tile(p, next, end, copies + copied * p->copy_bytes, &tiles[count]);
+            copied += p->dense ? some : 1;
+            next += some;
+        }
         for (int64_t n = panels.begin; n < panels.end; n += p->group) {
             const int64_t end = n + p->group < panels.end ? n + p->group : panels.end;
             for (int64_t i = 0; i < count; i++) run_tile(p, &tiles[i], n, end, runs);

@@ -4,7 +4,8 @@
  * Accumulator: f32 lanes over blocks of 64 vectors, each about its own mean; f64 over blocks.
  * Error bound: Σ(x − mean)² to 70 · 2⁻²⁴ of itself: at most 34 values in a lane, log₂ VL + 1 sums of lanes, two
  *              roundings of each difference, with room for the mean's own, whose rest is taken out. standardize:
- *              three roundings, one of them of x − mean.
+ *              three roundings, one of them of x − mean. respond: (count + 5) · 2⁻²⁴ of the result; the same bits on
+ *              each ISA.
  * Denormals:   kept, as MXCSR says by default.
  * ISA:         that of the simd header which is included before.
  * Source:      Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances
@@ -97,4 +98,35 @@ void KERNEL(standardize_columns)(float *out, const float *in, const float *mean,
         const vf x = v_load_first(in + i, r) - v_load_first(mean + i, r);
         v_store_first(out + i, v_fma(x, v_load_first(scale + i, r), v_load_first(shift + i, r)), r);
     }
+}
+
+/* ---- Responses -------------------------------------------------------------------------------------------------- */
+
+/* s^¾ = √s · √√s: two roots take less than a logarithm and an exponential, and round as little. */
+static inline vf damping(vf squares, const amp_response *r) {
+    const vf s = v_fma(squares, v_set1(r->factor), v_set1(r->k));
+    if (r->quarters == 4) return s;
+    const vf root = v_sqrt(s);
+    if (r->quarters == 2) return root;
+    return root * v_sqrt(root);
+}
+
+void KERNEL(respond)(float *out, const float *x, const float *const *in, int64_t count, const amp_response *r,
+                     int64_t n) {
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) {
+        vf first = v_load(in[0] + i), squares = first * first;
+        for (int64_t j = 1; j < count; j++) {
+            const vf y = v_load(in[j] + i);
+            squares = v_fma(y, y, squares);
+        }
+        v_store(out + i, v_load(x + i) / damping(squares, r));
+    }
+    if (i == n) return;
+    vf squares = v_set1(0.0f);
+    for (int64_t j = 0; j < count; j++) {
+        const vf y = v_load_first(in[j] + i, n - i);
+        squares = v_fma(y, y, squares);
+    }
+    v_store_first(out + i, v_load_first(x + i, n - i) / damping(squares, r), n - i);
 }

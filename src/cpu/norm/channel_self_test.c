@@ -73,3 +73,25 @@ bool amp_standardize_self_test(const amp_kernel *kernel, const amp_kernel *refer
     }
     return true;
 }
+
+bool amp_respond_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    float a[LENGTH], b[LENGTH];
+    const float *const in[] = {a, b, a};
+    fill(a, 6u);
+    fill(b, 7u);
+    a[5] = NAN;
+    for (int n = 0; n <= LENGTH; n++) {
+        const amp_response r = {1.5f, 0.25f, 2 + n % 3};
+        const int count = 1 + n % 2 * 2;
+        float got[LENGTH + GUARD], want[LENGTH];
+        for (int i = 0; i < LENGTH + GUARD; i++) got[i] = guard_value;
+        ((amp_respond_function *)kernel->function)(got, b, in, count, &r, n);
+        ((amp_respond_function *)reference->function)(want, b, in, count, &r, n);
+        for (int i = 0; i < LENGTH + GUARD; i++) {
+            if (i < n ? near((double)got[i], (double)want[i]) : got[i] == guard_value) continue;
+            snprintf(message, size, "element %d of %d is %a", i, n, (double)got[i]);
+            return false;
+        }
+    }
+    return true;
+}

@@ -30,4 +30,14 @@ typedef void amp_column_sums_function(double *sum, double *squares, const float 
 typedef void amp_standardize_function(float *out, const float *in, const float *mean, const float *scale,
                                       const float *shift, int64_t n);
 
+/* What local_response_norm divides by: (k + factor · Σ x²)^(quarters / 4), quarters 2, 3 or 4. */
+typedef struct amp_response {
+    float k, factor;
+    int quarters;
+} amp_response;
+
+/* out[i] = x[i] / (…)^… of the squares of in[j][i], j < count, count ≥ 1; out is none of in, but may be x. */
+typedef void amp_respond_function(float *out, const float *x, const float *const *in, int64_t count,
+                                  const amp_response *r, int64_t n);
+
 #endif /* AMP_CPU_CHANNEL_H */

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <random>
 #include <string>
@@ -196,6 +197,40 @@ TEST_P(GemmWindow, OfWholeBlocksOfChannelsPaddedStridedAndDilated) {
         const Image image = image_of_blocks(&r);
         compare(kernel, image, kernel->in == AMP_F32 || seed % 3 ? AMP_F32 : AMP_BF16, seed % 2, &r);
         if (HasFatalFailure()) return;
+    }
+}
+
+/* Windows of one pixel, of f32: tiles in a row are copied together, with all of B in cache and with more. */
+TEST_P(GemmWindow, OfOnePixelEach) {
+    const amp_kernel *kernel = amp_kernel_find(GetParam().c_str());
+    char reason[AMP_KERNEL_REASON_SIZE];
+    if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << reason;
+    Random r = {std::mt19937(3)};
+    for (const auto &[channels, width, columns] : {std::array<int64_t, 3>{2, 61, 2},
+                                                   {24, 61, 40},
+                                                   {40, 130, 16},
+                                                   {64, 14, 33},
+                                                   {1024, 31, 200},
+                                                   {1040, 31, 200}}) {
+        for (const int64_t narrower : {0, 3}) { /* not all of a line's pixels have a window */
+            SCOPED_TRACE(std::to_string(channels) + " channels, a line of " + std::to_string(width));
+            Image image = {};
+            image.window = {{1, 3, width - narrower},
+                            {1, 3, width},
+                            {1, 1, 1},
+                            {1, 1, 1},
+                            {0, 0, 0},
+                            {1, 1, 1},
+                            channels,
+                            1,
+                            0,
+                            3 * width * channels,
+                            {3 * width * channels, width * channels, channels}};
+            image.images = 2;
+            image.elements = 2 * image.window.image_stride;
+            compare(kernel, image, AMP_F32, narrower == 0, &r, columns);
+            if (HasFatalFailure()) return;
+        }
     }
 }
 

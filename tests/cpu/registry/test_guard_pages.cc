@@ -176,6 +176,11 @@ void run(amp_standardize_function *f, const amp_kernel &k, Operands &m, int64_t 
     const float *in = m.input(n), *mean = m.input(channels), *scale = m.input(channels), *shift = m.input(channels);
     f(m.output(n), in, mean, scale, shift, n);
 }
+void run(amp_respond_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    const amp_response r = {1, 0.5, 3};
+    const float *x = m.input(n), *in[] = {m.input(n), x};
+    f(m.output(n), x, in, 2, &r, n);
+}
 void run(amp_gates_function *f, const amp_kernel &k, Operands &m, int64_t n) {
     const int64_t gates = k.family == AMP_KERNEL_LSTM_GATES ? 4 : 3, stride = n + 1;
     const float *x = m.input((gates - 1) * stride + n), *h = m.input((gates - 1) * stride + n);
