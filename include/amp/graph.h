@@ -147,7 +147,11 @@ typedef struct amp_graph_save_options {
                                from 63 on bit 63 */
     amp_graph_form form;
     bool external_data; /* weights in a file of their own, PATH.data; without it only those of more than 2 GiB */
-    unsigned char reserved[27]; /* 0 */
+    /* NULL: all extents are those of the inputs. Else the extents that stay free, each an input by name or number, a dimension and a
+     * name, "ids:0=batch,ids:1=length,mask:0=batch,mask:1=length"; those of one name are equal. "*": those that a loaded model
+     * has names for, as far as they can be free. */
+    const char *dynamic;
+    unsigned char reserved[16]; /* 0 */
 } amp_graph_save_options;
 
 /* Writes the graph as a model in ONNX's format, as it runs on inputs like these in the calling thread's region of autocast, or

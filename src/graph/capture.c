@@ -239,7 +239,7 @@ static bool note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_te
     *result = t;
     t->mark = mark;
     if (mark) return true;
-    const bool folds = depends == 0 && t->storage->bytes <= MOST_FOLDED_BYTES;
+    const bool folds = depends == 0 && !c->is_whole && t->storage->bytes <= MOST_FOLDED_BYTES;
     if (folds && amp_dtype_is_floating(t->dtype)) (void)amp_tensor_mark_parameter(t);
     const int made = folds ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);
     if (made < 0) return false;
@@ -359,10 +359,12 @@ static amp_status lend_views(amp_capture *c, amp_tensor *const *inputs, amp_tens
     return AMP_OK;
 }
 
-static amp_status begin(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs, amp_tensor **views) {
+static amp_status begin(amp_capture *c, amp_capture_kind kind, const amp_graph_source *source,
+                        amp_tensor *const *inputs, amp_tensor **views) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install);
-    *c = (amp_capture){.is_programs = source->is_programs, .at = "", .outer = current};
+    *c = (amp_capture){
+        .is_whole = kind == AMP_CAPTURE_WHOLE, .is_programs = source->is_programs, .at = "", .outer = current};
     c->net = amp_net_new(source->input_count, source->output_count);
     if (!c->net) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for a net");
     memcpy(c->regions, amp_region_states, sizeof c->regions);
@@ -431,11 +433,11 @@ static amp_status run(amp_capture *c, const amp_graph_source *source, amp_tensor
     return status == AMP_OK && c->is_late ? source->compute(source->context, inputs, outputs) : status;
 }
 
-amp_status amp_capture_run(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs,
-                           amp_tensor **outputs) {
+amp_status amp_capture_run(amp_capture *c, amp_capture_kind kind, const amp_graph_source *source,
+                           amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_tensor **views = amp_alloc((size_t)source->input_count * sizeof *views);
     if (!views) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d inputs", source->name, source->input_count);
-    amp_status status = begin(c, source, inputs, views);
+    amp_status status = begin(c, kind, source, inputs, views);
     if (status == AMP_OK) {
         status = run(c, source, inputs, views, outputs);
     } else {

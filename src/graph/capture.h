@@ -23,15 +23,19 @@ typedef struct amp_capture {
     const char *failed; /* why there will be no net: static text */
     const char *at;     /* … the op where */
     bool is_late;       /* … and what was called must be called again */
+    bool is_whole;      /* calls on constants are written down too, and compute on the way */
     bool is_programs;   /* tensors that ops made before it began are constants */
     amp_unsettled_list unsettled;
     amp_region_state regions[AMP_DEVICE_COUNT]; /* when it began */
     struct amp_capture *outer;
 } amp_capture;
 
+/* Of which kind it is: without, calls on constants are folded. */
+typedef enum amp_capture_kind { AMP_CAPTURE_FOLDED = 0, AMP_CAPTURE_WHOLE } amp_capture_kind;
+
 /* Calls the source's function once, on this thread. What it did is c->net then, the caller's, and `outputs` are left alone; or
  * c->net is NULL: there can be none, c->failed says why, and the outputs have been computed; they belong to the innermost scope. */
-amp_status amp_capture_run(amp_capture *c, const amp_graph_source *source, amp_tensor *const *inputs,
-                           amp_tensor **outputs);
+amp_status amp_capture_run(amp_capture *c, amp_capture_kind kind, const amp_graph_source *source,
+                           amp_tensor *const *inputs, amp_tensor **outputs);
 
 #endif /* AMP_GRAPH_CAPTURE_H */

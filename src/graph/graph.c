@@ -118,6 +118,32 @@ static amp_status check_input(const amp_graph_source *s, const amp_graph_value *
     return AMP_OK;
 }
 
+/* What extent (input, dim) is called, if it is open; NULL: nothing. */
+static const char *name_of(const amp_graph_source *s, int input, int dim) {
+    return s->inputs[input].shape[dim] < 0 ? s->inputs[input].extent_names[dim] : NULL;
+}
+
+/* Extents of one name are equal: each with the first that has it. */
+static amp_status check_extent(const amp_graph_source *s, amp_tensor *const *inputs, int input, int dim) {
+    const char *name = name_of(s, input, dim);
+    for (int i = 0; name && i <= input; i++) {
+        for (int d = 0; d < s->inputs[i].rank && (i < input || d < dim); d++) {
+            const char *other = name_of(s, i, d);
+            if (!other || strcmp(other, name) != 0) continue;
+            if (inputs[i]->shape[d] == inputs[input]->shape[dim]) return AMP_OK;
+            return amp_fail(AMP_ERROR_INVALID, "%s: the extent '%s' is %lld of the input '%s' and %lld of '%s'",
+                            s->name, name, (long long)inputs[i]->shape[d], s->inputs[i].name,
+                            (long long)inputs[input]->shape[dim], s->inputs[input].name);
+        }
+    }
+    return AMP_OK;
+}
+
+static amp_status check_names(const amp_graph_source *s, amp_tensor *const *inputs, int input) {
+    for (int d = 0; d < s->inputs[input].rank; d++) AMP_TRY(check_extent(s, inputs, input, d));
+    return AMP_OK;
+}
+
 static amp_status check_inputs(const amp_graph_source *s, amp_tensor *const *inputs, int count,
                                amp_tensor *const *outputs, int wanted) {
     if (count != s->input_count || (count > 0 && !inputs))
@@ -128,6 +154,7 @@ static amp_status check_inputs(const amp_graph_source *s, amp_tensor *const *inp
                         outputs ? wanted : 0, s->output_count);
     for (int i = 0; i < count; i++)
         AMP_TRY(check_input(s, &s->inputs[i], inputs[i], inputs[0] ? amp_tensor_device(inputs[0]) : AMP_DEVICE_CPU));
+    for (int i = 0; i < count; i++) AMP_TRY(check_names(s, inputs, i));
     return AMP_OK;
 }
 

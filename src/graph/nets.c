@@ -233,7 +233,7 @@ static void improve(amp_net *net, const amp_graph_source *s, amp_tensor *const *
 static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const int64_t *key,
                                 amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_capture c;
-    AMP_TRY(amp_capture_run(&c, s, inputs, outputs));
+    AMP_TRY(amp_capture_run(&c, AMP_CAPTURE_FOLDED, s, inputs, outputs));
     if (c.net && count_read_bytes(c.reads, inputs, s->input_count) == SIZE_MAX)
         c.failed = "what the function looks at is too much to compare";
     if (c.net && !c.failed) improve(c.net, s, inputs);

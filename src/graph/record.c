@@ -12,12 +12,12 @@
 
 /* ---- Capturing ------------------------------------------------------------------------------------------------- */
 
-static amp_status capture(amp_record *record, const amp_graph_source *s, amp_tensor *const *inputs,
-                          amp_tensor **outputs) {
+static amp_status capture(amp_record *record, amp_capture_kind kind, const amp_graph_source *s,
+                          amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_graph_source plain = *s;
     amp_capture c;
     plain.exact = true; /* not a bit else than the calls give */
-    AMP_TRY(amp_capture_run(&c, &plain, inputs, outputs));
+    AMP_TRY(amp_capture_run(&c, kind, &plain, inputs, outputs));
     record->net = c.net;
     record->reads = c.reads;
     if (record->net) return AMP_OK;
@@ -25,12 +25,13 @@ static amp_status capture(amp_record *record, const amp_graph_source *s, amp_ten
                     s->name, c.failed, *c.at ? ": " : "", c.at);
 }
 
-static amp_status capture_all(amp_record *record, const amp_graph_source *s, amp_tensor *const *inputs) {
+static amp_status capture_all(amp_record *record, amp_capture_kind kind, const amp_graph_source *s,
+                              amp_tensor *const *inputs) {
     amp_scope_frame frame;
     amp_tensor **outputs = amp_alloc_zeroed((size_t)s->output_count * sizeof *outputs);
     if (!outputs) return amp_fail(AMP_ERROR_MEMORY, "graph_save: %s: no memory for a run", s->name);
     amp_scope_push(&frame);
-    const amp_status status = capture(record, s, inputs, outputs);
+    const amp_status status = capture(record, kind, s, inputs, outputs);
     amp_scope_pop(&frame);
     amp_free(outputs);
     return status;
@@ -125,16 +126,79 @@ static amp_status look_at_calls(amp_record *record, const char *name, amp_tensor
     return status;
 }
 
+/* ---- Calls on constants ------------------------------------------------------------------------------------------ */
+
+static bool reads_constants(const amp_net *net, const amp_net_node *node) {
+    for (int i = 0; i < node->operand_count; i++) {
+        const int value = node->operands[i].value;
+        if (value >= 0 && !net->values[value].constant) return false;
+    }
+    return true;
+}
+
+static amp_status fold(amp_net *net, int k, amp_tensor **tensors) {
+    amp_net_node *node = &net->nodes[k];
+    AMP_TRY(amp_net_run_node(net, node, tensors));
+    for (int i = 0; i < node->result_count; i++) {
+        const int value = node->results[i];
+        if (value < 0) continue;
+        net->values[value].constant = amp_retain(tensors[value]);
+        net->values[value].version = amp_tensor_version(tensors[value]);
+        net->values[value].node = AMP_NET_NONE;
+    }
+    node->result_count = 0; /* nobody's: amp_net_count takes it out */
+    return AMP_OK;
+}
+
+static amp_status fold_all(amp_net *net, const bool *varies, amp_tensor **tensors) {
+    amp_status status = AMP_OK;
+    for (int i = 0; i < net->value_count; i++) tensors[i] = net->values[i].constant;
+    for (int k = 0; status == AMP_OK && k < net->node_count; k++) {
+        const amp_net_node *node = &net->nodes[k];
+        if ((varies[k] && node->operand_count > 0) || !reads_constants(net, node)) continue;
+        amp_scope_frame frame;
+        amp_scope_push(&frame);
+        status = fold(net, k, tensors);
+        amp_scope_pop(&frame);
+    }
+    amp_net_count(net);
+    return status;
+}
+
+static amp_status fold_constants(amp_record *record, const char *name, const bool *varies) {
+    amp_tensor **tensors = amp_alloc(((size_t)record->net->value_count + 1) * sizeof *tensors);
+    if (!tensors) return amp_fail(AMP_ERROR_MEMORY, "graph_save: %s: no memory for a run", name);
+    const amp_status status = fold_all(record->net, varies, tensors);
+    amp_free(tensors);
+    return status;
+}
+
 /* ---- Both ------------------------------------------------------------------------------------------------------ */
 
-amp_status amp_record_make(amp_record *record, const amp_graph *graph, amp_tensor *const *inputs, int input_count) {
+static void install_once(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install);
+}
+
+amp_status amp_record_make(amp_record *record, const amp_graph *graph, amp_tensor *const *inputs, int input_count) {
+    install_once();
     *record = (amp_record){0};
     const amp_graph_source *s = amp_graph_source_of(graph);
     AMP_TRY(amp_graph_check_inputs(graph, inputs, input_count));
-    AMP_TRY(capture_all(record, s, inputs));
+    AMP_TRY(capture_all(record, AMP_CAPTURE_FOLDED, s, inputs));
     return look_at_calls(record, s->name, inputs);
+}
+
+amp_status amp_record_capture(amp_record *record, const amp_graph *graph, amp_tensor *const *inputs, int input_count) {
+    install_once();
+    *record = (amp_record){0};
+    AMP_TRY(amp_graph_check_inputs(graph, inputs, input_count));
+    return capture_all(record, AMP_CAPTURE_WHOLE, amp_graph_source_of(graph), inputs);
+}
+
+amp_status amp_record_finish(amp_record *record, const char *name, amp_tensor *const *inputs, const bool *varies) {
+    AMP_TRY(fold_constants(record, name, varies));
+    return look_at_calls(record, name, inputs);
 }
 
 void amp_record_end(amp_record *record) {

@@ -24,4 +24,14 @@ typedef struct amp_record {
 amp_status amp_record_make(amp_record *record, const amp_graph *graph, amp_tensor *const *inputs, int input_count);
 void amp_record_end(amp_record *record);
 
+/* The same in steps, for graphs whose extents are to be free: calls on constants are written down too, for what they give may
+ * depend on extents. First for inputs of several extents each: … */
+amp_status amp_record_capture(amp_record *record, const amp_graph *graph, amp_tensor *const *inputs, int input_count);
+/* … which of the calls, that are the same in all records, come out otherwise, by their arguments or by constants that they read, …
+ * The array is the caller's, by node. AMP_ERROR_NOT_IMPLEMENTED: the calls are not the same. */
+amp_status amp_record_compare(const char *name, const amp_record *records, int count, bool **varies);
+/* … the others' results, where no input is in them, become constants, as do those of calls that read nothing; then the region
+ * looks at what is left. */
+amp_status amp_record_finish(amp_record *record, const char *name, amp_tensor *const *inputs, const bool *varies);
+
 #endif /* AMP_GRAPH_RECORD_H */

@@ -37,6 +37,10 @@ static amp_graph_value *describe(const amp_onnx_graph *g, const int *which, int 
         values[i] = (amp_graph_value){.name = v->name, .dtype = v->dtype, .rank = v->rank};
         memcpy(values[i].shape, v->shape, sizeof v->shape);
         memcpy(values[i].extent_names, v->extent_names, sizeof v->extent_names);
+        for (int d = 0; d < AMP_MAX_RANK; d++) { /* some exporters call every open extent so */
+            const char *name = values[i].extent_names[d];
+            if (name && (strcmp(name, "?") == 0 || !*name)) values[i].extent_names[d] = NULL;
+        }
     }
     return values;
 }

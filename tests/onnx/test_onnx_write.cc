@@ -603,4 +603,147 @@ TEST_F(Files, ADiskThatFills) {
     }
 }
 
+// ---- Free extents --------------------------------------------------------------------------------------------------
+
+class Dynamic : public Write {
+  protected:
+    using Inputs = std::function<Tensors(int64_t, int64_t)>; // of two extents
+
+    amp_status save_free(amp_graph *graph, const Tensors &inputs, const char *dynamic, amp_graph_form form,
+                         const std::string &name = "free.onnx") const {
+        amp_graph_save_options options = in_form(form);
+        options.dynamic = dynamic;
+        return save(graph, inputs, name, options);
+    }
+    // One file, loaded, gives the function's bits for all extents; saved again it is the same file, unless what a node of it calls
+    // depends on extents.
+    void expect_free(const Function &function, const Inputs &inputs, const char *dynamic,
+                     const std::vector<std::pair<int64_t, int64_t>> &sizes, bool again = true) {
+        const Tensors given = inputs(sizes[0].first, sizes[0].second);
+        Source source = {function, int(given.size())};
+        const amp_graph_options exact = exactly();
+        const Graph graph(amp_graph_trace("traced", compute, &source, source.inputs, 1, &exact));
+        for (const bool region : {false, true}) {
+            for (const amp_graph_form form : {AMP_GRAPH_TYPED, AMP_GRAPH_PORTABLE}) {
+                amp_status status;
+                if (region) {
+                    const Region bf16;
+                    status = save_free(graph.get(), given, dynamic, form);
+                } else {
+                    status = save_free(graph.get(), given, dynamic, form);
+                }
+                ASSERT_EQ(status, AMP_OK) << amp_last_error();
+                const Graph loaded = load("free.onnx");
+                for (const auto &[one, other] : sizes) {
+                    const Scope scope;
+                    const Tensors x = inputs(one, other);
+                    Tensors want;
+                    if (region) {
+                        const Region bf16;
+                        want = run(graph.get(), x);
+                    } else {
+                        want = run(graph.get(), x);
+                    }
+                    expect_same(run(loaded.get(), x), want, std::to_string(one) + ", " + std::to_string(other));
+                }
+                if (!again) continue;
+                ASSERT_EQ(save_free(loaded.get(), given, "*", form, "again.onnx"), AMP_OK) << amp_last_error();
+                EXPECT_TRUE(bytes("free.onnx") == bytes("again.onnx")) << "saved again it is another file";
+            }
+        }
+    }
+};
+
+int64_t extent(const amp_tensor *t, int dim) {
+    return amp_tensor_shape(t)[dim];
+}
+
+// Heads out of channels and back, positions out of a table, a number of each row.
+TEST_F(Dynamic, BatchAndLength) {
+    const auto inputs = [](int64_t b, int64_t l) { return Tensors{random_f32({b, l, 12}, 3), random_f32({b, l}, 4)}; };
+    const auto function = [](const Tensors &t) {
+        const int64_t b = extent(t[0], 0), l = extent(t[0], 1);
+        amp_tensor *x = op("add", {t[0], op("narrow", {random_f32({64, 12}, 5), 0, 0, l})});
+        x = op("linear", {x, random_f32({12, 12}, 6), random_f32({12}, 7)});
+        amp_tensor *heads = op("transpose", {op("reshape", {x, AMP_DIMS(b, l, 3, 4)}), 1, 2});
+        heads = op("scaled_dot_product_attention", {heads, heads, heads});
+        x = op("reshape", {op("transpose", {heads, 1, 2}), AMP_DIMS(b * l, 12)});
+        x = op("reshape", {op("relu", {x}), AMP_DIMS(b, l * 12)});
+        amp_tensor *mask = op("expand", {op("unsqueeze", {t[1], 1}), AMP_DIMS(b, 12, l)});
+        x = op("add", {x, op("reshape", {op("transpose", {mask, 1, 2}), AMP_DIMS(b, l * 12)})});
+        return Tensors{op("add", {x, op("to", {op("arange", {amp_int(l * 12)}), AMP_F32})})};
+    };
+    expect_free(function, inputs, "0:0=batch,0:1=length,1:0=batch,1:1=length",
+                {{1, 5}, {2, 7}, {3, 4}, {1, 1}, {4, 11}});
+}
+
+// An image whose halves round up, and which is made as large as it was.
+TEST_F(Dynamic, HeightAndWidth) {
+    const auto inputs = [](int64_t h, int64_t w) { return Tensors{random_f32({2, 3, h, w}, 3)}; };
+    const auto function = [](const Tensors &t) {
+        const std::vector<Named> halves = {{"stride", AMP_DIMS(2, 2)}, {"padding", AMP_DIMS(1, 1)}};
+        amp_tensor *x = op("conv2d", {t[0], random_f32({4, 3, 3, 3}, 5)}, halves);
+        amp_tensor *y = op("conv2d", {x, random_f32({4, 4, 3, 3}, 6)}, halves);
+        y = op("interpolate", {y}, {{"size", AMP_DIMS(extent(x, 2), extent(x, 3))}});
+        return Tensors{op("flatten", {op("add", {x, y}), 1, 3})};
+    };
+    expect_free(function, inputs, "0:2=height,0:3=width", {{16, 24}, {13, 24}, {17, 31}, {5, 6}}, false);
+}
+
+// What cannot be written for other extents is refused by name, and nothing is written.
+TEST_F(Dynamic, Refused) {
+    struct Case {
+        Function function;
+        const char *dynamic;
+        amp_status status;
+        std::vector<std::string> says;
+    };
+    const Function relu = [](const Tensors &t) { return Tensors{op("relu", {t[0]})}; };
+    const std::vector<Case> cases = {
+        {relu, "0:0", AMP_ERROR_INVALID, {"'0:0'", "INPUT:DIMENSION=NAME"}},
+        {relu, "x:0=n", AMP_ERROR_INVALID, {"'x:0=n'", "no such input"}},
+        {relu, "0:2=n", AMP_ERROR_INVALID, {"'0:2=n'", "no such dimension"}},
+        {relu, "0:z=n", AMP_ERROR_INVALID, {"'0:z=n'", "is no number"}},
+        {relu, "0:0=n,0:0=m", AMP_ERROR_INVALID, {"'0:0=m'", "twice"}},
+        {relu, "0:0=n,0:1=n", AMP_ERROR_INVALID, {"'n'", "is 3 of", "4 of"}},
+        {[](const Tensors &t) {
+             return Tensors{op("mul", {t[0], random_f32({3, 4}, 5)})};
+         },
+         "0:0=n",
+         AMP_ERROR_NOT_IMPLEMENTED,
+         {"the extent 'n' cannot be free", "mul", "fixed"}},
+        {[](const Tensors &t) { return Tensors{extent(t[0], 0) % 2 ? op("relu", {t[0]}) : op("neg", {t[0]})}; },
+         "0:0=n",
+         AMP_ERROR_NOT_IMPLEMENTED,
+         {"relu", "neg", "fixed"}},
+        {[](const Tensors &t) {
+             const int64_t n = extent(t[0], 0);
+             return Tensors{op("mul", {t[0], random_f32({n, 4}, unsigned(n))})};
+         },
+         "0:0=n",
+         AMP_ERROR_NOT_IMPLEMENTED,
+         {"Mul", "fixed"}},
+    };
+    for (const Case &c : cases) {
+        Source source = {c.function, 1};
+        const Graph graph(amp_graph_trace("traced", compute, &source, 1, 1, nullptr));
+        EXPECT_EQ(save_free(graph.get(), {random_f32({3, 4})}, c.dynamic, AMP_GRAPH_TYPED), c.status) << c.dynamic;
+        EXPECT_TRUE(failed_with(c.status, c.says)) << c.dynamic;
+        EXPECT_EQ(files(), 0u);
+    }
+}
+
+// A loaded model's extents of one name are equal in what it is given.
+TEST_F(Dynamic, ExtentsOfOneName) {
+    Source source = {[](const Tensors &t) { return Tensors{op("relu", {t[0]}), op("neg", {t[1]})}; }, 2};
+    const Graph graph(amp_graph_trace("traced", compute, &source, 2, 2, nullptr));
+    ASSERT_EQ(save_free(graph.get(), {random_f32({3, 4}), random_f32({3})}, "0:0=n,1:0=n", AMP_GRAPH_TYPED), AMP_OK)
+        << amp_last_error();
+    const Graph loaded = load("free.onnx");
+    const Tensors wrong = {random_f32({2, 4}), random_f32({3})};
+    Tensors outputs(2, nullptr);
+    EXPECT_EQ(amp_graph_run(loaded.get(), wrong.data(), 2, outputs.data(), 2), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"the extent 'n' is 2 of the input 'input_0' and 3 of 'input_1'"}));
+}
+
 } // namespace

@@ -369,6 +369,16 @@ class Run(unittest.TestCase):
                 self.assertEqual(one.read(), two.read())
         self.assertEqual(self.convert("--external", "--shape", "x=1x3x4x5", self.models["IMAGE"], out)[0], 0)
 
+    def test_convert_with_free_extents(self):
+        out = os.path.join(self.path, "free.onnx")
+        more = ("--shape", "x=1x3x4x5", self.models["IMAGE"], out)
+        code, said, error = self.convert("--dynamic", "*", *more)
+        self.assertEqual((code, error), (0, ""))
+        self.assertRegex(said, r"extents are: x \[[a-z]")
+        code, said, error = self.convert("--dynamic", "y:0=n", *more)
+        self.assertEqual((code, said), (2, ""))
+        self.assertIn("no such input", error)
+
     def test_convert_wrongly(self):
         image, out = self.models["IMAGE"], os.path.join(self.path, "none.onnx")
         for arguments, part in [

@@ -8,7 +8,7 @@ _amp_options() {
         --layout --check --policy --packs --json --help ;;
     bench) echo --input --shape --seed --exact --f32 --bf16 --seconds --runs --threads --isa --mean --scale --layout --json \
         --help ;;
-    convert) echo --portable --f32 --external --shape --input --help ;;
+    convert) echo --portable --f32 --external --shape --dynamic --input --help ;;
     audit) echo --cosine --error --output --html --input --sets --shape --seed --exact --seconds --threads --isa --mean --scale \
         --layout --json --help ;;
     explain) echo --json --all --width --help --output --input --shape --seed --exact --f32 --bf16 --seconds --runs --threads \

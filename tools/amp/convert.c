@@ -10,13 +10,17 @@
 static const char help[] = "usage: amp convert [OPTION…] IN.onnx OUT.onnx\n\n"
                            "Writes a model with every rounding to bf16 that libamp makes under autocast: half\n"
                            "the size, and each engine that opens it computes what libamp does. The extents of\n"
-                           "inputs become fixed.\n\n"
+                           "inputs become fixed, but for those that --dynamic names.\n\n"
                            "  --portable           ops compute in f32, and two Casts stand where libamp rounds:\n"
                            "                       opens everywhere. Without it tensors are bf16\n"
                            "  --f32                no autocast: nothing is rounded\n"
                            "  --external           weights in a file of their own, OUT.onnx.data\n"
                            "  --shape NAME=1x3x640x640\n"
                            "                       the extents of an input that the model leaves open\n"
+                           "  --dynamic NAME:0=batch,NAME:1=length\n"
+                           "                       extents of inputs, by dimension, that stay free, and what they\n"
+                           "                       are called; --dynamic '*': those that the model has names for,\n"
+                           "                       as far as they can be free\n"
                            "  --input NAME=FILE    an input from a file, where its elements decide what the\n"
                            "                       model computes; that too becomes fixed\n"
                            "  --help               this text\n";
@@ -24,6 +28,7 @@ static const char help[] = "usage: amp convert [OPTION…] IN.onnx OUT.onnx\n\n"
 typedef struct convert_options {
     run_options run; /* inputs and shapes of the model */
     const char *out;
+    const char *dynamic; /* NULL: all extents are fixed */
     bool portable, f32, external, help;
 } convert_options;
 
@@ -48,6 +53,13 @@ static int take_value(convert_options *o, const char *word, const char *value) {
     return AMP_EXIT_OK;
 }
 
+static int take_dynamic(convert_options *o, const char *value) {
+    if (!value || !*value) return run_usage("'--dynamic' needs a value: NAME:0=batch,NAME:1=length, or '*'");
+    if (o->dynamic) return run_usage("--dynamic is given twice; its extents stand behind one another, with commas");
+    o->dynamic = value;
+    return AMP_EXIT_OK;
+}
+
 static int parse(int argc, char **argv, convert_options *o) {
     int code = AMP_EXIT_OK;
     o->run.inputs.items = calloc((size_t)argc, sizeof *o->run.inputs.items);
@@ -56,6 +68,9 @@ static int parse(int argc, char **argv, convert_options *o) {
     for (int i = 1; !code && i < argc; i++) {
         if (strcmp(argv[i], "--shape") == 0 || strcmp(argv[i], "--input") == 0) {
             code = take_value(o, argv[i], argv[i + 1]);
+            i++;
+        } else if (strcmp(argv[i], "--dynamic") == 0) {
+            code = take_dynamic(o, argv[i + 1]);
             i++;
         } else if (argv[i][0] == '-' && argv[i][1]) {
             code = take_flag(o, argv[i]);
@@ -75,33 +90,49 @@ static int parse(int argc, char **argv, convert_options *o) {
 enum { MOST_BITS = 63 };
 
 /* ---- What was done ----------------------------------------------------------------------------------------------- */
+/* "[batch, 3]"; extents of what was written, which the file knows best. */
+static char *written_shape(const convert_options *o, const amp_graph *written, const run_input *input, int number) {
+    amp_graph_value v;
+    if (!o->dynamic || amp_graph_get_input(written, number, &v, sizeof v) != AMP_OK)
+        return run_shape_text(input->rank, input->shape);
+    return run_declared_text(&v);
+}
+
+static int print_input(const convert_options *o, const amp_graph *written, const run_inputs *in, int i,
+                       uint64_t fixed) {
+    char *shape = written_shape(o, written, &in->items[i], i), *name = strdup(in->items[i].wanted->name);
+    if (!shape) return run_no_memory();
+    if (name) run_clean(name);
+    printf("%s %s %s%s", i ? "," : "", name ? name : "", shape,
+           fixed >> (i < MOST_BITS ? i : MOST_BITS) & 1 ? " and its elements" : "");
+    free(name);
+    free(shape);
+    return AMP_EXIT_OK;
+}
+
 static int print_line(const convert_options *o, const run_inputs *in, uint64_t fixed) {
     struct stat s = {0}, data = {0};
     char beside[4096];
+    int code = AMP_EXIT_OK;
     snprintf(beside, sizeof beside, "%s.data", o->out);
     (void)stat(o->out, &s);
     if (o->external) (void)stat(beside, &data);
-    printf("%s: %.1f MB, %s%s; extents are fixed:", o->out, (double)(s.st_size + data.st_size) / 1e6,
-           o->f32 ? "f32" : "bf16", o->portable ? ", portable" : "");
-    for (int i = 0; i < in->count; i++) {
-        char *shape = run_shape_text(in->items[i].rank, in->items[i].shape);
-        if (!shape) return run_no_memory();
-        char *name = strdup(in->items[i].wanted->name);
-        if (name) run_clean(name);
-        printf("%s %s %s%s", i ? "," : "", name ? name : "", shape,
-               fixed >> (i < MOST_BITS ? i : MOST_BITS) & 1 ? " and its elements" : "");
-        free(name);
-        free(shape);
-    }
+    amp_graph *written = o->dynamic ? amp_graph_load(o->out, NULL) : NULL;
+    if (o->dynamic && !written) return run_fail_amp();
+    printf("%s: %.1f MB, %s%s; extents are%s:", o->out, (double)(s.st_size + data.st_size) / 1e6,
+           o->f32 ? "f32" : "bf16", o->portable ? ", portable" : "", o->dynamic ? "" : " fixed");
+    for (int i = 0; !code && i < in->count; i++) code = print_input(o, written, in, i, fixed);
     printf("%s\n", in->count ? "" : " there are no inputs");
-    return AMP_EXIT_OK;
+    amp_graph_release(written);
+    return code;
 }
 
 static int save(const convert_options *o, const run_model *m, const run_inputs *in, uint64_t *fixed) {
     const amp_graph_save_options options = {.struct_size = sizeof options,
                                             .fixed_inputs = fixed,
                                             .form = o->portable ? AMP_GRAPH_PORTABLE : AMP_GRAPH_TYPED,
-                                            .external_data = o->external};
+                                            .external_data = o->external,
+                                            .dynamic = o->dynamic};
     amp_status status = AMP_OK;
     amp_scope {
         if (o->f32) {

@@ -17,16 +17,19 @@ static bool is_equal_attribute(const amp_made_attribute *a, const amp_made_attri
     return a->count == 0 || memcmp(a->integers, b->integers, (size_t)a->count * sizeof *a->integers) == 0;
 }
 
-static bool is_equal(const amp_made_node *a, const amp_made_node *b) {
-    if (a->type != b->type || a->input_count != b->input_count || a->attribute_count != b->attribute_count ||
-        a->output_count != b->output_count)
-        return false;
-    if (a->input_count > 0 && memcmp(a->inputs, b->inputs, (size_t)a->input_count * sizeof *a->inputs) != 0)
-        return false;
+bool amp_made_same_attributes(const amp_made_node *a, const amp_made_node *b) {
+    if (a->attribute_count != b->attribute_count) return false;
     for (int i = 0; i < a->attribute_count; i++) {
         if (!is_equal_attribute(&a->attributes[i], &b->attributes[i])) return false;
     }
     return true;
+}
+
+static bool is_equal(const amp_made_node *a, const amp_made_node *b) {
+    if (a->type != b->type || a->input_count != b->input_count || a->output_count != b->output_count) return false;
+    if (a->input_count > 0 && memcmp(a->inputs, b->inputs, (size_t)a->input_count * sizeof *a->inputs) != 0)
+        return false;
+    return amp_made_same_attributes(a, b);
 }
 
 static size_t hash_of(const amp_made_node *node) {
@@ -61,7 +64,7 @@ static amp_status join_equal(amp_writer *w) {
 
 /* ---- What is read ---------------------------------------------------------------------------------------------- */
 
-static void mark_used(amp_writer *w) {
+void amp_writer_mark_used(amp_writer *w) {
     for (int i = 0; i < w->value_count; i++) w->values[i].used = false;
     for (int i = 0; i < w->source->output_count; i++) w->values[w->outputs[i]].used = true;
     for (int k = w->node_count - 1; k >= 0; k--) {
@@ -193,7 +196,7 @@ static amp_status name_all(amp_writer *w) {
 
 amp_status amp_writer_join(amp_writer *w) {
     AMP_TRY(join_equal(w));
-    mark_used(w);
+    amp_writer_mark_used(w);
     return AMP_OK;
 }
 
@@ -204,6 +207,6 @@ amp_status amp_writer_finish(amp_writer *w) {
         if (w->nodes[k].type) AMP_TRY(move_axes(w, &w->nodes[k]));
     }
     AMP_TRY(separate_outputs(w));
-    mark_used(w);
+    amp_writer_mark_used(w);
     return name_all(w);
 }

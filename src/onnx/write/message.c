@@ -68,7 +68,8 @@ static AmpOnnx__TensorShapeProto__Dimension *dimension(message *m, int64_t exten
     AmpOnnx__TensorShapeProto__Dimension *d =
         NEW(m, AmpOnnx__TensorShapeProto__Dimension, AMP_ONNX__TENSOR_SHAPE_PROTO__DIMENSION__INIT);
     if (!d) return NULL;
-    d->has_dim_value = true;
+    if (extent < AMP_MADE_OPEN) d->dim_param = (char *)m->w->extent_names[AMP_MADE_OPEN - 1 - extent];
+    d->has_dim_value = extent >= 0;
     d->dim_value = extent;
     return d;
 }

@@ -116,7 +116,7 @@ static amp_status convert_all(disguise *d) {
 }
 
 amp_status amp_write_portable(const amp_writer *w, amp_writer *to) {
-    *to = (amp_writer){.source = w->source, .portable = true};
+    *to = (amp_writer){.source = w->source, .portable = true, .extent_names = w->extent_names};
     const size_t count = (size_t)w->value_count + 1;
     disguise d = {w, to, amp_alloc(count * sizeof *d.plain), amp_alloc(count * sizeof *d.exact)};
     to->outputs = amp_alloc(((size_t)w->source->output_count + 1) * sizeof *to->outputs);

@@ -11,7 +11,7 @@
 #include "core/tensor_impl.h"
 #include "graph/record.h"
 
-enum { AMP_MADE_NONE = -1, AMP_MADE_ATTRIBUTES = 8, AMP_MADE_INTEGERS = 16 };
+enum { AMP_MADE_NONE = -1, AMP_MADE_ATTRIBUTES = 8, AMP_MADE_INTEGERS = 16, AMP_MADE_OPEN = -1 };
 
 /* What is to be known of a type of node: a row of node_types.def. */
 typedef struct amp_node_type {
@@ -35,11 +35,11 @@ typedef struct amp_made_attribute {
 typedef struct amp_made_value {
     amp_dtype dtype;
     int rank;
-    int64_t shape[AMP_MAX_RANK];
-    amp_tensor *constant; /* held, dense; NULL: none */
-    int input;            /* the graph's; AMP_MADE_NONE */
-    int node;             /* that makes it; AMP_MADE_NONE */
-    int same_as;          /* the value that stands for it; itself */
+    int64_t shape[AMP_MAX_RANK]; /* below 0: AMP_MADE_OPEN, or AMP_MADE_OPEN - 1 - i of writer.extent_names[i] */
+    amp_tensor *constant;        /* held, dense; NULL: none */
+    int input;                   /* the graph's; AMP_MADE_NONE */
+    int node;                    /* that makes it; AMP_MADE_NONE */
+    int same_as;                 /* the value that stands for it; itself */
     bool used;
     const char *name;
 } amp_made_value;
@@ -62,6 +62,7 @@ typedef struct amp_writer {
     int constant_count;
     int opset;
     bool portable;
+    const char *const *extent_names; /* of free extents; NULL: there are none */
     char *names;
 } amp_writer;
 
@@ -149,6 +150,9 @@ amp_status amp_written_fail(const amp_written_call *c, const char *format, ...)
 /* ---- From nodes to a file --------------------------------------------------------------------------------------------- */
 /* Equal nodes become one, what nobody reads goes. */
 amp_status amp_writer_join(amp_writer *w);
+/* What nobody reads goes. */
+void amp_writer_mark_used(amp_writer *w);
+bool amp_made_same_attributes(const amp_made_node *a, const amp_made_node *b);
 /* That, the opset, and names. */
 amp_status amp_writer_finish(amp_writer *w);
 /* The same model in the other form, in `to`. */
