@@ -23,7 +23,9 @@ TABLES = ["torch", "ipex", "apex"]
 DEVICES = ["cpu", "cuda"]
 MARKS = {"weight": "AMP_ARG_WEIGHT", "uncast": "AMP_ARG_UNCAST"}
 FORMS = {"_": "AMP_FORM_INPLACE", "out": "AMP_FORM_OUT"}
-FLAGS = {"elementwise": "AMP_OP_ELEMENTWISE", "view": "AMP_OP_VIEW", "placed": "AMP_OP_PLACED"}
+FLAGS = {"elementwise": "AMP_OP_ELEMENTWISE", "view": "AMP_OP_VIEW", "placed": "AMP_OP_PLACED",
+         "shaped_by_elements": "AMP_OP_SHAPED_BY_ELEMENTS", "composed": "AMP_OP_COMPOSED", "moves": "AMP_OP_MOVES",
+         "keeps_channels_last": "AMP_OP_KEEPS_CHANNELS_LAST"}
 C_TYPES = {
     "TENSOR": "amp_tensor *", "TENSOR_LIST": "amp_tensor_list ", "SCALAR": "amp_scalar ", "FLOAT": "double ",
     "INT": "int64_t ", "BOOL": "bool ", "OPT_FLOAT": "amp_opt_float ", "OPT_INT": "amp_opt_int ",
@@ -314,6 +316,7 @@ def check_ops(ops):
         if any(f not in FORMS for f in op.forms):
             fail(op.line, f"{op.key}: forms are _ and out")
         check_forms(op)
+        check_flags(op)
         check_cells(op, names)
         check_gradient(op)
     for op in ops:
@@ -347,6 +350,16 @@ def check_gradient(op):
                 fail(op.line, f"{op.key}: saves unknown {other!r}")
         if name in tensors and name in op.outputs:
             fail(op.line, f"{op.key}: {name!r} is an argument and a result")
+
+
+def check_flags(op):
+    """Attributes that say something of the first result and argument."""
+    first = op.args[0].kind if op.args else None
+    if len(set(op.flags)) != len(op.flags):
+        fail(op.line, f"{op.key}: an attribute is given twice")
+    for flag in set(op.flags) & {"moves", "keeps_channels_last"}:
+        if op.returns_list or first not in ("TENSOR", "TENSOR_LIST"):
+            fail(op.line, f"{op.key}: {flag} is for ops of a tensor, or a list, that return tensors, not a list")
 
 
 def check_cells(op, names):

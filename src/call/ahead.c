@@ -123,19 +123,6 @@ amp_tensor *amp_ahead_output(amp_call *call, int index, amp_dtype dtype, int ran
 
 /* ---- Calls on the way -------------------------------------------------------------------------------------------- */
 
-/* Ops that are made of others, and look at no element that these give. */
-static const char *const made_of_others[] = {
-    "linear",   "linear_pointwise", "matmul", "einsum",      "tensordot",   "native_multi_head_attention",
-    "reshape",  "flatten",          "to",     "interpolate", "float_power", "pairwise_distance",
-    "isneginf", "isposinf"};
-
-static bool is_made_of_others(const amp_op_info *op) {
-    for (size_t i = 0; i < sizeof made_of_others / sizeof made_of_others[0]; i++) {
-        if (strcmp(op->name, made_of_others[i]) == 0) return true;
-    }
-    return false;
-}
-
 static amp_status find_ahead(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
     (void)call;
     (void)arg;
@@ -151,7 +138,7 @@ amp_status amp_ahead_run_part(amp_call *call) {
     const amp_call *whole = whole_of_parts();
     const bool is_there = amp_call_each_tensor(call, find_ahead) == AMP_OK;
     if (is_there && !(call->target && call->target->storage->is_ahead)) return amp_call_next(call);
-    if (!is_made_of_others(whole->op) && !(call->op->flags & AMP_OP_VIEW))
+    if (!(whole->op->flags & AMP_OP_COMPOSED) && !(call->op->flags & AMP_OP_VIEW))
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: what %s makes may be looked at", whole->op->name,
                         call->op->name);
     call->ahead = whole->ahead;

@@ -46,6 +46,12 @@ amp_status(amp_fail)(amp_status code, const char *format, ...) {
     return code;
 }
 
+amp_status(amp_fail_about)(amp_status code, const char *about, const char *format, va_list arguments) {
+    char sentence[900];
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    return amp_fail(code, "%s: %s", about, sentence);
+}
+
 /* "add: …", "add_: …" or "add_out: …", but not "addmm: …". */
 static bool names_op(const char *message, const char *op, size_t length) {
     if (strncmp(message, op, length) != 0) return false;

@@ -2,6 +2,7 @@
 #ifndef AMP_CORE_FAIL_H
 #define AMP_CORE_FAIL_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 
 #include "amp/error.h"
@@ -12,6 +13,13 @@
 amp_status amp_fail(amp_status code, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 #ifdef __clang_analyzer__ /* which cannot see that this is never AMP_OK */
 #define amp_fail(code, ...) (amp_fail((code), __VA_ARGS__), AMP_ERROR_INTERNAL)
+#endif
+
+/* The same of "<about>: <sentence>", for functions that are given the sentence's format and know what it is about. */
+amp_status amp_fail_about(amp_status code, const char *about, const char *format, va_list arguments)
+    __attribute__((cold, format(printf, 3, 0)));
+#ifdef __clang_analyzer__
+#define amp_fail_about(...) (amp_fail_about(__VA_ARGS__), AMP_ERROR_INTERNAL)
 #endif
 
 /* Puts the op that the user called in front of a standing error that another op made inside it: "einsum: bmm: …". */

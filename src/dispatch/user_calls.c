@@ -114,12 +114,12 @@ void amp_call_set_kernel(amp_call *call, const char *kernel) {
 }
 
 amp_status amp_call_fail(const amp_call *call, amp_status code, const char *format, ...) {
-    char sentence[900];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
+    const amp_status status =
+        amp_fail_about(code == AMP_OK ? AMP_ERROR_INVALID : code, amp_call_name(call), format, arguments);
     va_end(arguments);
-    return amp_fail(code == AMP_OK ? AMP_ERROR_INVALID : code, "%s: %s", amp_call_name(call), sentence);
+    return status;
 }
 
 const char *amp_tensor_text(const amp_tensor *tensor) {

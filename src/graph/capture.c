@@ -118,17 +118,6 @@ static int value_of(amp_capture *c, const amp_op_info *op, amp_tensor *t) {
 
 /* ---- Calls ----------------------------------------------------------------------------------------------------- */
 
-/* Ops whose results have a size that depends on elements, which a net for one shape cannot have. */
-static bool sizes_by_elements(const amp_call *call) {
-    static const char *const names[] = {
-        "nonzero",           "masked_select", "unique", "unique_consecutive", "bincount", "one_hot",
-        "repeat_interleave", "narrow",        "index",  "tensor_split"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(call->op->name, names[i]) == 0) return strcmp(names[i], "narrow") != 0 || *call->op->overload;
-    }
-    return false;
-}
-
 static const char *why_not(const amp_capture *c, const amp_call *call) {
     if (memcmp(c->regions, amp_region_states, sizeof c->regions) != 0) return "the function opens a region";
     if (call->form != AMP_FORM_FUNCTION) return "a call writes its arguments";
@@ -191,7 +180,8 @@ static written write_down(amp_capture *c, const amp_call *call) {
     amp_net_note_place(w.node, place);
     w.node->is_f32 = amp_rules_keep_f32(amp_region_rules(call->device), call->op, place);
     add_operands(c, call, &w);
-    if (w.depends != 0 && sizes_by_elements(call)) give_up(c, "the size of a result depends on elements", call->op);
+    if (w.depends != 0 && (call->op->flags & AMP_OP_SHAPED_BY_ELEMENTS)) /* a net is for one shape */
+        give_up(c, "the size of a result depends on elements", call->op);
     return w;
 }
 

@@ -125,42 +125,66 @@ static amp_status read_elements(uint64_t reads, amp_tensor *const *inputs, int c
     return AMP_OK;
 }
 
-static bool is_for(const entry *e, const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs) {
+/* Reads elements, which may compute them: no lock is held meanwhile. */
+static bool has_elements(const entry *e, amp_tensor *const *inputs, int count) {
     alignas(max_align_t) char elements[MOST_READ_BYTES];
-    if (memcmp(e->key, key, key_words(s) * sizeof *key) != 0) return false;
     if (e->element_bytes == 0) return true;
-    return read_elements(e->reads, inputs, s->input_count, elements) == AMP_OK &&
+    return read_elements(e->reads, inputs, count, elements) == AMP_OK &&
            memcmp(elements, e->elements, e->element_bytes) == 0;
 }
 
 /* ---- The table ------------------------------------------------------------------------------------------------- */
-
-static entry *take(amp_nets *nets, const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs) {
-    entry *found = NULL;
-    amp_lock(AMP_LOCK_GRAPHS);
-    nets->runs++;
-    for (int i = 0; i < AMP_NETS && !found; i++) {
-        if (nets->entries[i] && is_for(nets->entries[i], s, key, inputs)) found = nets->entries[i];
-        if (found && s->is_programs && found->net && !amp_net_is_fresh(found->net)) { /* goes, and is captured anew */
-            nets->entries[i] = NULL;
-            found->gone = true;
-            if (found->users == 0) free_entry(found);
-            found = NULL;
-        }
-    }
-    if (found) {
-        found->users++;
-        found->used = nets->runs;
-    }
-    amp_unlock(AMP_LOCK_GRAPHS);
-    return found;
-}
 
 static void give_back(entry *e) {
     amp_lock(AMP_LOCK_GRAPHS);
     const bool frees = --e->users == 0 && e->gone;
     amp_unlock(AMP_LOCK_GRAPHS);
     if (frees) free_entry(e);
+}
+
+/* The next entry from place *i on that is for this region and these shapes, in use; *i: behind it. If it hangs on no
+ * elements, it is the one. */
+static entry *take_next(amp_nets *nets, const amp_graph_source *s, const int64_t *key, int *i) {
+    entry *found = NULL;
+    amp_lock(AMP_LOCK_GRAPHS);
+    nets->runs += *i == 0;
+    while (*i < AMP_NETS && !found) {
+        entry *e = nets->entries[(*i)++];
+        if (e && memcmp(e->key, key, key_words(s) * sizeof *key) == 0) found = e;
+    }
+    if (found) found->users++;
+    if (found && found->element_bytes == 0) found->used = nets->runs;
+    amp_unlock(AMP_LOCK_GRAPHS);
+    return found;
+}
+
+static void note_used(amp_nets *nets, entry *e) {
+    amp_lock(AMP_LOCK_GRAPHS);
+    e->used = nets->runs;
+    amp_unlock(AMP_LOCK_GRAPHS);
+}
+
+/* The net's source has written what it uses: it goes, and is captured anew. Its last user frees it. */
+static void drop_stale(amp_nets *nets, int place, entry *e) {
+    amp_lock(AMP_LOCK_GRAPHS);
+    if (nets->entries[place] == e) nets->entries[place] = NULL;
+    e->gone = true;
+    amp_unlock(AMP_LOCK_GRAPHS);
+}
+
+/* For give_back; NULL: there is none. */
+static entry *take(amp_nets *nets, const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs) {
+    int i = 0;
+    entry *e;
+    while ((e = take_next(nets, s, key, &i)) != NULL) {
+        const bool fits = has_elements(e, inputs, s->input_count);
+        const bool is_stale = fits && s->is_programs && e->net && !amp_net_is_fresh(e->net);
+        if (fits && !is_stale) break;
+        if (is_stale) drop_stale(nets, i - 1, e);
+        give_back(e);
+    }
+    if (e && e->element_bytes > 0) note_used(nets, e);
+    return e;
 }
 
 /* Into an empty place, or that of the one unused for longest. */

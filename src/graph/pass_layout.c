@@ -8,18 +8,8 @@
 
 enum { IMAGE = 4 }; /* dimensions of a batch of images */
 
-/* Ops that make channels last of channels last. */
 static bool keeps_layout(const amp_net_node *node) {
-    static const char *const names[] = {"max_pool2d",       "avg_pool2d",
-                                        "batch_norm",       "convolution_pointwise",
-                                        "conv2d",           "convolution_transpose_pointwise",
-                                        "conv_transpose2d", "cat",
-                                        "interpolate",      "local_response_norm"};
-    if (node->op->flags & AMP_OP_ELEMENTWISE) return true;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(node->op->name, names[i]) == 0) return true;
-    }
-    return false;
+    return (node->op->flags & (AMP_OP_ELEMENTWISE | AMP_OP_KEEPS_CHANNELS_LAST)) != 0;
 }
 
 /* The last of the three calls that lay_out puts in. */

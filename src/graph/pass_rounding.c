@@ -8,16 +8,9 @@
 #include "policy/regions.h"
 #include "policy/rules.h"
 
-/* Ops whose result has no other values than the first argument's, or 0: rounding before is rounding behind. */
+/* Rounding before such a call is rounding behind it. */
 static bool only_moves(const amp_net_node *node) {
-    static const char *const names[] = {"permute",   "transpose", "t",          "reshape",    "view",
-                                        "flatten",   "squeeze",   "unsqueeze",  "contiguous", "slice",
-                                        "select",    "narrow",    "expand",     "cat",        "upsample_nearest2d",
-                                        "unflatten", "relu",      "max_pool1d", "max_pool2d"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(node->op->name, names[i]) == 0) return true;
-    }
-    return false;
+    return (node->op->flags & AMP_OP_MOVES) != 0;
 }
 
 static bool lowers(const amp_net *net, const amp_net_node *node) {

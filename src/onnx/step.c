@@ -19,12 +19,11 @@ const char *amp_onnx_node_name(const amp_onnx_node *node, char text[AMP_ONNX_NAM
 }
 
 amp_status(amp_onnx_fail)(const amp_onnx_step *s, amp_status code, const char *format, ...) {
-    char text[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    const amp_status status = amp_fail_about(code, s->node->type, format, arguments);
     va_end(arguments);
-    return amp_fail(code, "%s: %s", s->node->type, text);
+    return status;
 }
 
 /* ---- Inputs and results ---------------------------------------------------------------------------------------- */

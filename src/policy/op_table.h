@@ -84,9 +84,14 @@ enum {
     AMP_OP_VIEW = 1u << 1,         /* the result shares the first argument's storage */
     AMP_OP_RETURNS_LIST = 1u << 2, /* -> Tensor[] */
     AMP_OP_NOT_DIFFERENTIABLE = 1u << 3,
-    AMP_OP_MUTATES = 1u << 4,     /* it has arguments that it writes (AMP_ARG_MUTATED), in whatever form */
-    AMP_OP_PLACED = 1u << 5,      /* its argument 'device' says where the result is made */
-    AMP_OP_DENSE_TARGET = 1u << 6 /* it writes a target only where that is dense; any other is copied to */
+    AMP_OP_MUTATES = 1u << 4,            /* it has arguments that it writes (AMP_ARG_MUTATED), in whatever form */
+    AMP_OP_PLACED = 1u << 5,             /* its argument 'device' says where the result is made */
+    AMP_OP_DENSE_TARGET = 1u << 6,       /* it writes a target only where that is dense; any other is copied to */
+    AMP_OP_SHAPED_BY_ELEMENTS = 1u << 7, /* a result's size or place hangs on elements */
+    AMP_OP_COMPOSED = 1u << 8,           /* made of calls of other ops, and looks at no element that these give */
+    AMP_OP_MOVES = 1u << 9,              /* the first result has elements of the first argument, or 0: rounding
+                                          * before is rounding behind */
+    AMP_OP_KEEPS_CHANNELS_LAST = 1u << 10
 };
 
 #define AMP_MAX_ARGS 24

@@ -123,7 +123,11 @@ TEST_F(Ahead, EveryOpSaysWhatItsResultsAre) {
         }
     }
     for (const auto &[name, text] : wrong) ADD_FAILURE() << text;
-    for (const std::string &name : refused) printf("refused: %s\n", name.c_str());
+    for (const std::string &name : refused) {
+        printf("refused: %s\n", name.c_str());
+        EXPECT_FALSE(amp_op_find(name.c_str())->flags & AMP_OP_COMPOSED)
+            << name << " cannot run ahead, though it is composed";
+    }
     EXPECT_GT(done.size(), 400u);
 }
 

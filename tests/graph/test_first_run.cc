@@ -244,6 +244,44 @@ TEST_F(FirstRun, OpsOfTheProgramSeeElements) {
     }
 }
 
+// What fails in a net is tried again by the source, and only that is told. A graph that an op of the program runs for the
+// first time, in the middle of the net, has such silence of its own, and leaves the outer one's as it was.
+amp_status in_a_new_graph(amp_call *call, const void *args) {
+    Source inner = {[](amp_tensor *const *x) { return Tensors{op("add.scalar", {x[0], 1})}; }, 0};
+    amp_tensor *x = static_cast<const DoubleArgs *>(args)->input, *y = nullptr;
+    amp_graph *graph = amp_graph_trace("inner", compute, &inner, 1, 1, nullptr);
+    amp_graph_run(graph, &x, 1, &y, 1);
+    const amp_status status = amp_call_return(call, 0, y);
+    amp_graph_release(graph);
+    return status;
+}
+
+TEST_F(FirstRun, AGraphInsideLeavesTheOuterOnesSilence) {
+    amp_op_definition d = {};
+    d.struct_size = sizeof d;
+    d.schema = "first_run_in_a_new_graph(Tensor input) -> Tensor";
+    d.args_size = sizeof(DoubleArgs);
+    d.cpu.run = in_a_new_graph;
+    static const amp_op *const defined = amp_define_op_call(&d);
+    ASSERT_NE(defined, nullptr) << amp_last_error();
+    make([this](amp_tensor *const *x) {
+        return Tensors{op("index_select", {w_, 0, op("first_run_in_a_new_graph", {x[0]})})};
+    });
+    std::vector<std::string> told;
+    amp_set_error_hook([](amp_status, const char *sentence,
+                          void *context) { static_cast<std::vector<std::string> *>(context)->emplace_back(sentence); },
+                       &told);
+    amp_tensor *wrong = tensor(AMP_I64, {2}, {1, 63}), *y = nullptr;
+    EXPECT_EQ(amp_graph_run(graph_, &wrong, 1, &y, 1), AMP_ERROR_INVALID);
+    amp_set_error_hook(nullptr, nullptr);
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0], amp_last_error());
+    EXPECT_NE(told[0].find("index_select"), std::string::npos) << told[0];
+    amp_clear_error();
+    EXPECT_EQ(run({tensor(AMP_I64, {2}, {1, 62})}),
+              numbers_of(op("index_select", {w_, 0, tensor(AMP_I64, {2}, {2, 63})})));
+}
+
 // A graph in a graph: the inner one's calls are the outer one's too.
 TEST_F(FirstRun, GraphsInGraphs) {
     Source inner = {[this](amp_tensor *const *x) { return Tensors{op("linear", {op("exp", {x[0]}), w_})}; }, 0};

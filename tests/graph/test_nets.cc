@@ -3,7 +3,12 @@
 #include <functional>
 #include <thread>
 
+#include "internals.h"
 #include "traced.h"
+
+extern "C" {
+#include "core/lock.h"
+}
 
 using namespace amp_test;
 
@@ -109,6 +114,35 @@ TEST_F(Nets, WhatIsReadIsPartOfTheQuestion) {
     EXPECT_EQ(run({x, one}), doubled);
     EXPECT_EQ(run({x, three}), fourfold);
     EXPECT_EQ(runs(), 2);
+}
+
+// To read elements may compute them, by ops that run graphs, and that takes the lock of nets.
+bool was_locked;
+bool (*read_as_before)(const amp_tensor *tensor, bool decides);
+
+bool read_unlocked(const amp_tensor *tensor, bool decides) {
+    const bool is_free = pthread_mutex_trylock(&amp_locks[AMP_LOCK_GRAPHS]) == 0;
+    was_locked |= !is_free;
+    if (is_free) amp_unlock(AMP_LOCK_GRAPHS);
+    return read_as_before(tensor, decides);
+}
+
+TEST_F(Nets, NoLockIsHeldWhileElementsAreRead) {
+    make(1, 1, [](amp_tensor *const *x) { return Tensors{op("mul.scalar", {x[0], amp_item(op("amax", {x[0]}))})}; });
+    Source outer = {[this](amp_tensor *const *x) { return outputs({op("exp", {x[0]})}); }, 0};
+    amp_graph *graph = amp_graph_trace("outer", compute, &outer, 1, 1, nullptr);
+    amp_tensor *x = random_tensor(AMP_F32, {4}, 1), *other = random_tensor(AMP_F32, {4}, 2), *y = nullptr;
+    const std::vector<double> want = run({op("exp", {x})});
+    run({op("exp", {other})});
+    read_as_before = amp_tensor_on_read;
+    amp_tensor_on_read = read_unlocked;
+    was_locked = false;
+    EXPECT_EQ(amp_graph_run(graph, &x, 1, &y, 1), AMP_OK) << amp_last_error();
+    amp_tensor_on_read = read_as_before;
+    EXPECT_FALSE(was_locked);
+    EXPECT_EQ(numbers_of(y), want);
+    EXPECT_EQ(runs(), 2) << "the elements were found, one after the other";
+    amp_graph_release(graph);
 }
 
 // What cannot be written down is computed by the function each time, right.

@@ -4,7 +4,7 @@
  *              image reads 0, its border or its mirror image, as the padding mode says.
  * Accumulator: TYPE (f32, or f64), in the order of taps; places and weights are computed in f64.
  * Error bound: (taps + 2) units of roundoff of Σ|weight·in|.
- * ISA:         through the kernels of lines.h where TYPE is f32.
+ * ISA:         through the kernels of pool_resample.h where TYPE is f32.
  * Source:      documentation of torch.nn.functional.grid_sample. */
 
 /* Coordinates along dimension d (of D, H, W; x comes first in the grid), bounded but for cubic taps, which are

@@ -4,7 +4,7 @@
  *              depth; weights as resample.c finds them.
  * Accumulator: TYPE (f32, or f64); one rounding for each tap.
  * Error bound: (taps of width + taps of height · depth + 1) units of roundoff of Σ|weight·in|.
- * ISA:         through the kernels of lines.h where TYPE is f32.
+ * ISA:         through the kernels of pool_resample.h where TYPE is f32.
  * Source:      documentation of torch.nn.functional.interpolate. */
 
 /* A line of W pixels to one of W' pixels. */

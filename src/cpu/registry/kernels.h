@@ -15,8 +15,8 @@
 #include "cpu/registry/formula.h"
 #include "cpu/registry/gates.h"
 #include "cpu/registry/gemm.h"
-#include "cpu/registry/lines.h"
 #include "cpu/registry/loss.h"
+#include "cpu/registry/pool_resample.h"
 #include "cpu/registry/random_kernels.h"
 #include "cpu/registry/vector.h"
 

@@ -12,12 +12,13 @@ enum { MOST_SHOWN = 200 }; /* bytes of a path in a sentence */
 /* ---- What the parts share ---- */
 
 amp_status(amp_onnx_read_fail)(const amp_onnx_reader *reader, amp_status code, const char *format, ...) {
-    char text[900];
+    char about[MOST_SHOWN + 16];
+    snprintf(about, sizeof about, "graph_load: %s", reader->shown);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    const amp_status status = amp_fail_about(code, about, format, arguments);
     va_end(arguments);
-    return amp_fail(code, "graph_load: %s: %s", reader->shown, text);
+    return status;
 }
 
 amp_status(amp_onnx_no_memory)(const amp_onnx_reader *reader) {

@@ -34,12 +34,13 @@ typedef struct field {
 
 #define FAIL(at, ...) fail_at(s, (at), __VA_ARGS__)
 __attribute__((format(printf, 3, 4))) static amp_status fail_at(const skimmer *s, size_t at, const char *format, ...) {
-    char text[300];
+    char about[300];
+    snprintf(about, sizeof about, "graph_load: %s: at byte %zu", s->path, at);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    const amp_status status = amp_fail_about(AMP_ERROR_IO, about, format, arguments);
     va_end(arguments);
-    return amp_fail(AMP_ERROR_IO, "graph_load: %s: at byte %zu: %s", s->path, at, text);
+    return status;
 }
 
 /* ---- Writing ---- */

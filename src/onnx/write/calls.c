@@ -31,14 +31,15 @@ static const row *find_row(const amp_op_info *op) {
 }
 
 amp_status amp_written_fail(const amp_written_call *c, const char *format, ...) {
-    char text[256];
+    const amp_op_info *op = c->node.op;
+    char about[400];
+    snprintf(about, sizeof about, "graph_save: %.200s: %s%s%s", c->w->source->name, op->name, *op->overload ? "." : "",
+             op->overload);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    const amp_status status = amp_fail_about(AMP_ERROR_NOT_IMPLEMENTED, about, format, arguments);
     va_end(arguments);
-    const amp_op_info *op = c->node.op;
-    return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "graph_save: %s: %s%s%s: %s", c->w->source->name, op->name,
-                    *op->overload ? "." : "", op->overload, text);
+    return status;
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------- */

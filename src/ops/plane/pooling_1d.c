@@ -1,8 +1,8 @@
-/* adaptive_max_pool1d, max_unpool1d: those of images of one row. */
+/* Pools of one dimension, made of those of images of one row: adaptive_max_pool1d, max_unpool1d. */
 #include "ops/math/compose.h"
 #include "steps/row_rules.h"
 
-static amp_status need_lines(const amp_call *call, const amp_tensor *input) {
+static amp_status need_rows(const amp_call *call, const amp_tensor *input) {
     if (input->rank == 2 || input->rank == 3) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; expected [channels, length] or [batch, channels, length]",
                     amp_call_name(call), amp_describe(input));
@@ -10,7 +10,7 @@ static amp_status need_lines(const amp_call *call, const amp_tensor *input) {
 
 amp_status amp_op_adaptive_max_pool1d(amp_call *call) {
     const amp_adaptive_max_pool1d_args *a = call->args;
-    AMP_TRY(need_lines(call, a->input));
+    AMP_TRY(need_rows(call, a->input));
     AMP_TRY(amp_check_floating(call, a->input));
     const amp_dims size = AMP_DIMS(1, a->output_size.values[0]);
     amp_tensor *rows = amp_unsqueeze(a->input, -2), *places = NULL;
@@ -29,7 +29,7 @@ static amp_dims with_column(const amp_dims *dims, int64_t value) {
 
 amp_status amp_op_max_unpool1d(amp_call *call) {
     const amp_max_unpool1d_args *a = call->args;
-    AMP_TRY(need_lines(call, a->input));
+    AMP_TRY(need_rows(call, a->input));
     AMP_TRY(amp_check_floating(call, a->input));
     amp_tensor *input = amp_unsqueeze(a->input, -1), *indices = input ? amp_unsqueeze(a->indices, -1) : NULL;
     if (!indices) return amp_pending_error();

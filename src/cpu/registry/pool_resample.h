@@ -1,11 +1,12 @@
-/* Dense kernels on several lines at once, and on elements that indices name: what pooling, interpolation and grid
- * sampling are made of. Of f32, and the maxima of bf16 and f16 too, which no conversion changes.
+/* What pooling, interpolation and grid sampling are made of: dense kernels on several lines of an image at once (rows of pixels,
+ * or, channels last, the channels of a pixel), and on elements that indices name. Of f32, and the maxima of bf16 and f16 too,
+ * which no conversion changes.
  *
- * The names in the list make the functions amp_<name>_f32_<isa> (ref, avx2, avx512), compiled from lines_body.h and, for
- * maxima, max_lines_body.h, once per ISA. All ISAs give the same bits (NaN payloads excepted): every element is computed by itself, in the order of
- * k. */
-#ifndef AMP_CPU_LINES_H
-#define AMP_CPU_LINES_H
+ * The names in the list make the functions amp_<name>_f32_<isa> (ref, avx2, avx512), compiled from pool_resample_body.h and, for
+ * maxima, pool_resample_max_body.h, once per ISA. All ISAs give the same bits (NaN payloads excepted): every element is
+ * computed by itself, in the order of k. */
+#ifndef AMP_CPU_POOL_RESAMPLE_H
+#define AMP_CPU_POOL_RESAMPLE_H
 
 #include <stdint.h>
 
@@ -28,4 +29,4 @@ typedef void amp_argmax_lines_function(void *out, float *which, const void *cons
 typedef void amp_gather_taps_function(float *out, const float *in, const int32_t *index, const float *weights,
                                       int64_t count, int64_t n);
 
-#endif /* AMP_CPU_LINES_H */
+#endif /* AMP_CPU_POOL_RESAMPLE_H */

@@ -1,5 +1,5 @@
-// The kernels on lines: every row of every family against plain loops, at every length around the vectors' ends, in
-// arrays that end where readable memory ends.
+// The kernels of pooling and resampling: every row of every family against plain loops, at every length around the vectors'
+// ends, in arrays that end where readable memory ends.
 #include "amp_test.h"
 #include "guard.h"
 

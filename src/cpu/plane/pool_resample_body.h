@@ -1,6 +1,6 @@
-/* The kernels of lines.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA.
+/* The kernels of pool_resample.h, compiled once per ISA over simd_<isa>.h; no include guard: one file, one ISA.
  *
- * Formula:     lines.h.
+ * Formula:     pool_resample.h.
  * Accumulator: f32, one per element, in a register, in ascending k.
  * Error bound: count · 2⁻²⁴ · Σ|weight·x| for combine_lines and gather_taps, whose products are fused; the same and
  *              one division for sum_lines; extremes are exact.
@@ -104,7 +104,7 @@ static inline best better(best b, vf x, int64_t k) {
 #define LOAD_FIRST v_load_first
 #define STORE v_store
 #define STORE_FIRST v_store_first
-#include "cpu/plane/max_lines_body.h"
+#include "cpu/plane/pool_resample_max_body.h"
 #define DTYPE bf16
 #define ELEMENT uint16_t
 #define LOAD v_load_bf16
@@ -113,14 +113,14 @@ static inline best better(best b, vf x, int64_t k) {
 #define STORE v_cut_bf16 /* a maximum is one of its elements */
 #define STORE_FIRST v_cut_bf16_first
 #define STORE_PAIR v_cut_bf16_pair
-#include "cpu/plane/max_lines_body.h"
+#include "cpu/plane/pool_resample_max_body.h"
 #define DTYPE f16
 #define ELEMENT uint16_t
 #define LOAD v_load_f16
 #define LOAD_FIRST v_load_f16_first
 #define STORE v_store_f16
 #define STORE_FIRST v_store_f16_first
-#include "cpu/plane/max_lines_body.h"
+#include "cpu/plane/pool_resample_max_body.h"
 
 /* ---- By index ------------------------------------------------------------------------------------------------- */
 
