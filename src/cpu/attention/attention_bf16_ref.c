@@ -19,21 +19,27 @@ static float score(const amp_attention_head *h, int64_t row, int64_t key) {
     return sum * h->scale + (h->mask ? h->mask[row * h->mask_row_step + key * h->mask_key_step] : 0.0f);
 }
 
-/* Scores are computed twice, so that no row of them has to be kept. */
+enum { COLUMNS = 64 }; /* that share a score */
+
+static void attend_columns(const amp_attention_head *h, int64_t row, int64_t first, int64_t count, float max) {
+    uint16_t *out = (uint16_t *)h->out + row * h->out_step + first;
+    float results[COLUMNS] = {0.0f}, sum = 0.0f;
+    for (int64_t j = 0; j < h->keys; j++) {
+        const float s = score(h, row, j), w = s == -INFINITY ? 0.0f : expf(s - max);
+        const float rounded = amp_f32_from_bf16(amp_bf16_from_f32(w));
+        const uint16_t *v = (const uint16_t *)h->v + j * h->v_step + first;
+        sum += w;
+        for (int64_t i = 0; i < count; i++) results[i] += rounded * amp_f32_from_bf16(v[i]);
+    }
+    for (int64_t i = 0; i < count; i++) out[i] = amp_bf16_from_f32(sum == 0.0f ? 0.0f : results[i] / sum);
+}
+
+/* Scores are computed again for each piece of the row, so that no row of them has to be kept. */
 static void attend_row(const amp_attention_head *h, int64_t row) {
-    uint16_t *out = (uint16_t *)h->out + row * h->out_step;
     float max = -INFINITY;
     for (int64_t j = 0; j < h->keys; j++) max = fmaxf(max, score(h, row, j));
-    for (int64_t i = 0; i < h->width; i++) {
-        float result = 0.0f, sum = 0.0f;
-        for (int64_t j = 0; j < h->keys; j++) {
-            const float s = score(h, row, j), w = s == -INFINITY ? 0.0f : expf(s - max);
-            sum += w;
-            result += amp_f32_from_bf16(amp_bf16_from_f32(w)) *
-                      amp_f32_from_bf16(((const uint16_t *)h->v)[j * h->v_step + i]);
-        }
-        out[i] = amp_bf16_from_f32(sum == 0.0f ? 0.0f : result / sum);
-    }
+    for (int64_t i = 0; i < h->width; i += COLUMNS)
+        attend_columns(h, row, i, h->width - i < COLUMNS ? h->width - i : COLUMNS, max);
 }
 
 void amp_attention_bf16_ref(const amp_attention_head *h, void *packed, bool reuse) {
