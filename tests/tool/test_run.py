@@ -208,7 +208,19 @@ class Run(unittest.TestCase):
             self.assertEqual(len(times["sorted_ms"]), 5)
             self.assertTrue(times["p10_ms"] <= times["median_ms"] <= times["p90_ms"])
             self.assertTrue(times["load_ms"] > 0 and times["first_ms"] > 0 and times["peak_bytes"] > 1e6, times)
-            self.assertAlmostEqual(times["items_per_second"], 2000 / times["median_ms"], 3)
+            self.assertAlmostEqual(times["items_per_second"], 6000 / times["median_ms"], 3)
+            self.assertEqual(times["items"], "tokens")
+
+    def test_what_a_run_computes(self):
+        cases = ((FLOAT, (2, 3, 8, 9), "images a second, 2 a run"), (FLOAT, (2, 8, 9, 1), "images a second, 2 a run"),
+                 (FLOAT, (1, 3, 8, 9), "images a second "), (FLOAT, (2, 8, 9, 16), "items a second, 2 a run"),
+                 (FLOAT, (2, 3), "items a second, 2 a run"))
+        for kind, shape, line in cases:
+            path = self.write("u.onnx", model([node("Relu", ["x"], ["y"])], [value("x", kind, *shape)],
+                                              [value("y", kind, *shape)]))
+            self.assertIn(line, self.run_amp(path, "--runs", "2")[1])
+            report = json.loads(self.run_amp(path, "--runs", "2", "--json")[1])
+            self.assertEqual(report["times"]["f32"]["items"], line.split()[0])
 
     def test_a_model_without_inputs(self):
         constant = self.write("c.onnx", model([node("Identity", ["t"], ["y"])], [], [value("y", FLOAT, 1, 2)],
