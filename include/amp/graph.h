@@ -81,6 +81,15 @@ AMP_API const char *amp_graph_metadata(const amp_graph *graph, const char *key);
 AMP_API amp_status amp_graph_run(amp_graph *graph, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,
                                  int output_count);
 
+/* amp_graph_run into memory of the caller's, as an op's `_out` form: outputs: output_count tensors, the first of the
+ * graph's, each of its output's shape, on the inputs' device, and of the dtype that amp_graph_run would give it; NULL:
+ * that one is not wanted. None may share elements with an input or with another one. The same bits; later runs write a
+ * tensor that is row-major, from the first element of its storage on, without a copy where they can, and take no new
+ * memory. A tensor that does not fit is named, with its shape and what is wanted. After an error what is in them is not
+ * defined. */
+AMP_API amp_status amp_graph_run_out(amp_graph *graph, amp_tensor *const *inputs, int input_count,
+                                     amp_tensor *const *outputs, int output_count);
+
 /* ---- Watching -----------------------------------------------------------------------------------------------------
  * A run that shows each of its steps: for pages that draw a graph, and for finding where an error comes from. Structs
  * are libamp's, and good until the callback returns; fields may be added at their ends. */

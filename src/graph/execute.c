@@ -167,9 +167,9 @@ static amp_status dispatch_and_record(amp_net *net, amp_tensor *const *inputs, a
     return status;
 }
 
-amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs) {
+amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor *const *into, amp_tensor **outputs) {
     amp_status status = AMP_OK;
     amp_plan *plan = atomic_load_explicit(&net->plan, memory_order_acquire);
-    if (plan && amp_plan_run(plan, inputs, outputs, &status)) return status;
+    if (plan && amp_plan_run(plan, inputs, into, outputs, &status)) return status;
     return dispatch_and_record(net, inputs, outputs);
 }

@@ -6,6 +6,7 @@
 
 #include "amp/grad.h"
 #include "amp/ops.h"
+#include "call/backend.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "core/tensor_impl.h"
@@ -184,7 +185,7 @@ static amp_status compute(const amp_graph *g, amp_tensor *const *inputs, amp_ten
     if (!all) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d outputs", s->name, s->output_count);
     amp_scope_push(&frame);
     amp_status status =
-        watcher ? amp_nets_watch(g->nets, s, inputs, all, watcher) : amp_nets_compute(g->nets, s, inputs, all);
+        watcher ? amp_nets_watch(g->nets, s, inputs, all, watcher) : amp_nets_compute(g->nets, s, inputs, NULL, all);
     for (int i = 0; status == AMP_OK && i < wanted; i++) {
         all[i] = as_declared(&s->outputs[i], all[i]);
         if (!all[i]) status = amp_pending_error();
@@ -208,6 +209,102 @@ amp_status amp_graph_run(amp_graph *g, amp_tensor *const *inputs, int input_coun
     const amp_status status = compute(g, inputs, outputs, output_count, NULL);
     (void)amp_grad_set_enabled(records);
     return status;
+}
+
+/* ---- Into the caller's memory ---------------------------------------------------------------------------------- */
+
+static amp_status check_apart(const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor *const *outputs,
+                              int index) {
+    for (int i = 0; i < s->input_count; i++) {
+        if (amp_tensor_shares_elements(outputs[index], inputs[i]))
+            return amp_fail(AMP_ERROR_INVALID,
+                            "%s: the output '%s' shares memory with the input '%s'; it needs its own", s->name,
+                            s->outputs[index].name, s->inputs[i].name);
+    }
+    for (int i = 0; i < index; i++) {
+        if (outputs[i] && amp_tensor_shares_elements(outputs[index], outputs[i]))
+            return amp_fail(AMP_ERROR_INVALID, "%s: the outputs '%s' and '%s' share memory; each needs its own",
+                            s->name, s->outputs[i].name, s->outputs[index].name);
+    }
+    return AMP_OK;
+}
+
+static amp_status check_output(const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor *const *outputs,
+                               int index) {
+    const amp_tensor *t = outputs[index];
+    const char *const name = s->outputs[index].name;
+    if (!t) return AMP_OK;
+    if (!amp_tensor_is_live(t)) return amp_fail(AMP_ERROR_INVALID, "%s: the output '%s' was released", s->name, name);
+    if (s->input_count > 0 && amp_tensor_device(t) != amp_tensor_device(inputs[0]))
+        return amp_fail(AMP_ERROR_DEVICE, "%s: the output '%s' is on %s, the inputs on %s; all must be on one device",
+                        s->name, name, amp_device_name(amp_tensor_device(t)),
+                        amp_device_name(amp_tensor_device(inputs[0])));
+    AMP_TRY(amp_tensor_check_writable(s->name, name, t));
+    AMP_TRY(amp_tensor_check_separate(s->name, "the output ", name, t));
+    if (amp_this_thread.layers & AMP_LAYER_CAPTURE && !amp_tensor_on_write(t, false)) return amp_pending_error();
+    return check_apart(s, inputs, outputs, index);
+}
+
+/* The dtype that the caller is to see. */
+static amp_dtype outer_dtype(const amp_graph_value *v, const amp_tensor *t) {
+    const bool casts = amp_dtype_is_floating(v->dtype) && amp_dtype_is_floating(t->dtype);
+    return casts ? v->dtype : t->dtype;
+}
+
+static amp_status check_fits(const amp_graph_source *s, int index, const amp_tensor *to, const amp_tensor *made) {
+    amp_tensor as = *made;
+    as.dtype = outer_dtype(&s->outputs[index], made);
+    if (to->dtype == as.dtype && amp_same_shape(to, &as)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: the output '%s' is %s; the tensor given for it is %s", s->name,
+                    s->outputs[index].name, amp_describe(&as), amp_describe(to));
+}
+
+static bool lies_there(const amp_tensor *to, const amp_tensor *made) {
+    return to->storage == made->storage && to->dtype == made->dtype && to->offset == made->offset &&
+           amp_same_layout(to, made);
+}
+
+static amp_status fill_outputs(const amp_graph_source *s, amp_tensor *const *outputs, amp_tensor *const *made,
+                               int count) {
+    for (int i = 0; i < count; i++) {
+        if (outputs[i]) AMP_TRY(check_fits(s, i, outputs[i], made[i]));
+    }
+    for (int i = 0; i < count; i++) {
+        if (outputs[i] && !lies_there(outputs[i], made[i])) AMP_TRY(amp_copy_tensor(outputs[i], made[i]));
+    }
+    return AMP_OK;
+}
+
+static amp_status compute_into(const amp_graph *g, amp_tensor *const *inputs, amp_tensor *const *outputs, int count) {
+    const amp_graph_source *s = &g->source;
+    const size_t room = (size_t)s->output_count * sizeof(amp_tensor *);
+    amp_tensor **all = amp_alloc_zeroed(room), **into = amp_alloc_zeroed(room);
+    amp_scope_frame frame;
+    amp_status status = AMP_ERROR_MEMORY;
+    if (!all || !into) {
+        (void)amp_fail(status, "%s: no memory for %d outputs", s->name, s->output_count);
+    } else {
+        if (count > 0) memcpy(into, outputs, (size_t)count * sizeof *into);
+        amp_scope_push(&frame);
+        status = amp_nets_compute(g->nets, s, inputs, into, all);
+        if (status == AMP_OK) status = fill_outputs(s, outputs, all, count);
+        amp_scope_pop(&frame);
+        for (int i = 0; i < count; i++) { /* what was written before an error, too */
+            if (outputs[i]) amp_tensor_written(outputs[i]);
+        }
+    }
+    amp_free(all);
+    amp_free(into);
+    return status;
+}
+
+amp_status amp_graph_run_out(amp_graph *g, amp_tensor *const *inputs, int input_count, amp_tensor *const *outputs,
+                             int output_count) {
+    if (amp_failed()) return amp_pending_error();
+    if (!g) return amp_fail(AMP_ERROR_INVALID, "graph_run_out: the graph is NULL");
+    AMP_TRY(check_inputs(&g->source, inputs, input_count, outputs, output_count));
+    for (int i = 0; i < output_count; i++) AMP_TRY(check_output(&g->source, inputs, outputs, i));
+    return compute_into(g, inputs, outputs, output_count);
 }
 
 amp_status amp_graph_watch(amp_graph *g, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,

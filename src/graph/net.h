@@ -93,8 +93,9 @@ void amp_net_join(const amp_net *net, int k, amp_net_node *made);
 bool amp_net_is_fresh(const amp_net *net);
 
 /* Runs it: by its plan or, the first time and where that does not hold, node by node through the dispatcher. Nobody
- * changes it any more. Outputs belong to the innermost scope. */
-amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
+ * changes it any more. Outputs belong to the innermost scope. `into`, which may be NULL: a tensor or NULL for each
+ * output; one that lies there already, in the same storage, needs not be copied. */
+amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor *const *into, amp_tensor **outputs);
 
 /* The same node by node, of a net that may still change. */
 amp_status amp_net_dispatch(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);

@@ -230,8 +230,9 @@ static entry *make_entry(const amp_graph_source *s, const int64_t *key, amp_tens
     return NULL;
 }
 
-static amp_status compute(const amp_graph_source *s, const entry *e, amp_tensor *const *inputs, amp_tensor **outputs) {
-    return e->net ? amp_net_execute(e->net, inputs, outputs) : s->compute(s->context, inputs, outputs);
+static amp_status compute(const amp_graph_source *s, const entry *e, amp_tensor *const *inputs, amp_tensor *const *into,
+                          amp_tensor **outputs) {
+    return e->net ? amp_net_execute(e->net, inputs, into, outputs) : s->compute(s->context, inputs, outputs);
 }
 
 /* Elements may be such that an op refuses them: then the source computes, which knows where it was, and says so. */
@@ -239,7 +240,7 @@ static amp_status compute_or_say(const amp_graph_source *s, amp_net *net, amp_te
                                  amp_tensor **outputs) {
     const bool was_trying = amp_this_thread.is_trying; /* a graph inside of another's run */
     amp_this_thread.is_trying = true;
-    const amp_status status = amp_net_execute(net, inputs, outputs);
+    const amp_status status = amp_net_execute(net, inputs, NULL, outputs);
     amp_this_thread.is_trying = was_trying;
     if (status == AMP_OK) return AMP_OK;
     amp_clear_error();
@@ -274,14 +275,14 @@ static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const
 }
 
 amp_status amp_nets_compute(amp_nets *nets, const amp_graph_source *s, amp_tensor *const *inputs,
-                            amp_tensor **outputs) {
+                            amp_tensor *const *into, amp_tensor **outputs) {
     int64_t *key = amp_alloc(key_words(s) * sizeof *key);
     if (!key) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a run", s->name);
     write_key(s, inputs, key);
     entry *e = take(nets, s, key, inputs);
     amp_status status;
     if (e) {
-        status = compute(s, e, inputs, outputs);
+        status = compute(s, e, inputs, into, outputs);
         give_back(e);
     } else {
         status = compute_first(nets, s, key, inputs, outputs);

@@ -13,9 +13,10 @@ amp_nets *amp_nets_new(void); /* NULL: no memory, without an error */
 void amp_nets_free(amp_nets *nets);
 
 /* Computes the source's outputs: by the net for such inputs or, where there is none yet, by the source, whose calls are
- * captured. Inputs have been checked; outputs belong to the innermost scope. */
+ * captured. Inputs have been checked; outputs belong to the innermost scope. into: as that of
+ * amp_net_execute. */
 amp_status amp_nets_compute(amp_nets *nets, const amp_graph_source *source, amp_tensor *const *inputs,
-                            amp_tensor **outputs);
+                            amp_tensor *const *into, amp_tensor **outputs);
 
 /* The same with a watcher, which has been checked. An error where there can be no net. */
 amp_status amp_nets_watch(amp_nets *nets, const amp_graph_source *source, amp_tensor *const *inputs,

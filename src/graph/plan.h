@@ -22,7 +22,8 @@ void amp_plan_free(amp_plan *plan); /* may be NULL; nobody runs it */
 /* The net's outputs, as amp_net_execute gives them, by any number of threads. False: not for such inputs, or somebody
  * wants to see calls, or something was not as it was when it was recorded; then nothing is done, and the dispatcher is the
  * way. */
-bool amp_plan_run(amp_plan *plan, amp_tensor *const *inputs, amp_tensor **outputs, amp_status *status);
+bool amp_plan_run(amp_plan *plan, amp_tensor *const *inputs, amp_tensor *const *into, amp_tensor **outputs,
+                  amp_status *status);
 
 /* Whether somebody wants to see this thread's calls, or an op is running: calls go through the dispatcher. */
 bool amp_plan_is_watched(void);

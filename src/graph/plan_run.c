@@ -1,6 +1,7 @@
 /* Runs of a plan. What a run writes besides results, headers and structs, is a state; states go from run to run. */
 #include <string.h>
 
+#include "core/block.h"
 #include "core/hot.h"
 #include "core/lock.h"
 #include "core/memory.h"
@@ -190,7 +191,8 @@ static void give_state_back(amp_plan *p, amp_plan_state *s) {
 typedef struct run {
     const amp_plan *plan;
     amp_plan_state *state;
-    amp_scope_frame frame; /* owns outputs, until they are handed out */
+    amp_tensor *const *into; /* the caller's, by output; may be NULL */
+    amp_scope_frame frame;   /* owns outputs, until they are handed out */
     bool in_place;
 } run;
 
@@ -201,9 +203,39 @@ static void point_storages(const amp_plan *p, amp_plan_state *s, char *arena) {
     for (int b = 0; b < p->block_count; b++) s->storages[b].data = arena + p->blocks[b].offset;
 }
 
+static bool is_constant(const amp_net *net, const amp_storage *s) {
+    for (int v = 0; net->keeps_given && v < net->value_count; v++) {
+        if (net->values[v].constant && net->values[v].constant->storage == s) return true;
+    }
+    return false;
+}
+
+/* Steps can write there what has its memory like this, alone. */
+static bool can_take(const run *r, const amp_tensor *t, const amp_tensor *like, size_t bytes) {
+    const bool fits = t->dtype == like->dtype && amp_same_layout(t, like) && t->offset == 0 && like->offset == 0;
+    return fits && amp_tensor_is_dense(t) && t->storage->bytes >= bytes &&
+           (size_t)amp_tensor_elements(t) * amp_element_sizes[t->dtype] == bytes &&
+           (uintptr_t)t->storage->data % AMP_BLOCK_HEADER == 0 && !is_constant(r->plan->net, t->storage);
+}
+
+/* The caller's tensor that can be a family's memory; NULL: none can. */
+static const amp_tensor *target_of(const run *r, const amp_plan_family *f) {
+    const amp_plan *p = r->plan;
+    for (int i = 0; r->into && i < p->net->output_count; i++) {
+        const int value = p->net->outputs[i];
+        if (!r->into[i] || p->families[value] < 0 || &p->family[p->families[value]] != f) continue;
+        if (can_take(r, r->into[i], &p->headers[value], f->bytes)) return r->into[i];
+    }
+    return NULL;
+}
+
 /* Memory of an output, as the first value that lies in it. */
 static amp_status make_outer(run *r, const amp_plan_family *f) {
-    const amp_tensor *like = &r->plan->headers[f->value];
+    const amp_tensor *like = &r->plan->headers[f->value], *target = target_of(r, f);
+    if (target) {
+        r->state->headers[f->value].storage = target->storage;
+        return AMP_OK;
+    }
     amp_tensor *t = amp_tensor_new("graph", AMP_U8, 1, (const int64_t[1]){(int64_t)f->bytes});
     if (!t) return amp_pending_error();
     atomic_store_explicit(&t->storage->produced, true, memory_order_relaxed);
@@ -320,9 +352,10 @@ static bool holds(const amp_plan *p, amp_tensor *const *inputs) {
     return true;
 }
 
-bool amp_plan_run(amp_plan *p, amp_tensor *const *inputs, amp_tensor **outputs, amp_status *status) {
+bool amp_plan_run(amp_plan *p, amp_tensor *const *inputs, amp_tensor *const *into, amp_tensor **outputs,
+                  amp_status *status) {
     if (!holds(p, inputs)) return false;
-    run r = {.plan = p, .state = take_state(p), .in_place = true};
+    run r = {.plan = p, .state = take_state(p), .into = into, .in_place = true};
     if (!r.state) return false;
     char *arena = amp_alloc(p->arena_bytes);
     if (!arena) {

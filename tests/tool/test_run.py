@@ -183,7 +183,7 @@ class Run(unittest.TestCase):
         code, out, err = self.run_amp(self.models["TOKENS"], "--shape", "ids=1x3", "--seconds", "0.05", "--threads", "1")
         self.assertEqual((code, err), (0, ""))
         for part in ("tokens.onnx:", "4 nodes", "made by tests", "[batch=1, tokens=3]", "Made up: ids, mask (seed 0)", "f32",
-                     "load, ms", "first run, ms", "median run, ms", "10 %", "90 %", "peak memory, MB", "items a second",
+                     "load, ms", "first run, ms", "median run, ms", "10 %", "90 %", "peak memory, MB", "tokens a second",
                      "speed-up", "a/b [1, 3, 4], f32\n", "cosine 0.99", "1 thread;"):
             self.assertIn(part, out)
         self.assertLessEqual(max(map(len, out.splitlines())), 80, out)
@@ -208,7 +208,19 @@ class Run(unittest.TestCase):
             self.assertEqual(len(times["sorted_ms"]), 5)
             self.assertTrue(times["p10_ms"] <= times["median_ms"] <= times["p90_ms"])
             self.assertTrue(times["load_ms"] > 0 and times["first_ms"] > 0 and times["peak_bytes"] > 1e6, times)
-            self.assertAlmostEqual(times["items_per_second"], 2000 / times["median_ms"], 3)
+            self.assertAlmostEqual(times["items_per_second"], 6000 / times["median_ms"], 3)
+            self.assertEqual(times["items"], "tokens")
+
+    def test_what_a_run_computes(self):
+        cases = ((FLOAT, (2, 3, 8, 9), "images a second, 2 a run"), (FLOAT, (2, 8, 9, 1), "images a second, 2 a run"),
+                 (FLOAT, (1, 3, 8, 9), "images a second "), (FLOAT, (2, 8, 9, 16), "items a second, 2 a run"),
+                 (FLOAT, (2, 3), "items a second, 2 a run"))
+        for kind, shape, line in cases:
+            path = self.write("u.onnx", model([node("Relu", ["x"], ["y"])], [value("x", kind, *shape)],
+                                              [value("y", kind, *shape)]))
+            self.assertIn(line, self.run_amp(path, "--runs", "2")[1])
+            report = json.loads(self.run_amp(path, "--runs", "2", "--json")[1])
+            self.assertEqual(report["times"]["f32"]["items"], line.split()[0])
 
     def test_packs(self):
         packs, more = os.path.join(self.path, "packs"), ("--shape", "ids=2x3", "--runs", "1", "--bf16")
@@ -228,7 +240,7 @@ class Run(unittest.TestCase):
                                               [table("t", 1, 2, [3, 4])]))
         code, out, err = self.run_amp(constant, "--runs", "2")
         self.assertEqual((code, err), (0, ""))
-        self.assertNotIn("items a second", out)
+        self.assertNotIn("a second", out)
         self.assertNotIn("Made up", out)
         self.assertRegex(out, r"both +3.0000 +4.0000\n")
         self.fails("the model has no input 'x'; it has none", constant, "--shape", "x=1")

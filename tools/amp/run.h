@@ -190,8 +190,13 @@ int run_cold(const run_options *o, run_times times[RUN_KINDS]);
 int run_measure(run_results *r, const run_model *m, const run_inputs *in, const run_options *o);
 void run_results_free(run_results *r, const run_model *m);
 double run_quantile(const run_times *t, double part);
-/* Of a run: the first extent of the first input that has one; 0: none has. */
-int64_t run_items(const run_inputs *in);
+/* What a run computes, and how many. */
+typedef struct run_unit {
+    const char *name; /* "images" of N x C x H x W numbers, "tokens" of N x T whole numbers, else "items" */
+    int64_t count;    /* of items the first extent of the first input that has one; 0: none has */
+} run_unit;
+
+run_unit run_items(const run_inputs *in);
 
 /* ---- What comes out (run_compare.c, run_save.c, run_print.c, run_figures.c, run_outputs.c, run_json.c) ----------- */
 typedef struct run_comparison {

@@ -26,7 +26,7 @@ static double slow_of(const run_report *r, run_kind kind) {
     return run_quantile(&r->results->times[kind], 0.9);
 }
 static double rate_of(const run_report *r, run_kind kind) {
-    return 1e3 * (double)run_items(r->inputs) / median_of(r, kind);
+    return 1e3 * (double)run_items(r->inputs).count / median_of(r, kind);
 }
 static double memory_of(const run_report *r, run_kind kind) {
     return r->results->times[kind].peak_bytes / 1e6;
@@ -62,10 +62,10 @@ static void write_row(run_table *t, const run_report *r, figure_function *ask) {
 }
 
 static void write_rate(run_table *t, const run_report *r) {
-    const int64_t items = run_items(r->inputs);
-    if (items == 0) return;
-    if (items == 1) run_cell(t, "%s", "items a second");
-    if (items > 1) run_cell(t, "items a second, %" PRId64 " a run", items);
+    const run_unit unit = run_items(r->inputs);
+    if (unit.count == 0) return;
+    if (unit.count == 1) run_cell(t, "%s a second", unit.name);
+    if (unit.count > 1) run_cell(t, "%s a second, %" PRId64 " a run", unit.name, unit.count);
     write_row(t, r, rate_of);
 }
 

@@ -97,6 +97,7 @@ static json_t *output_json(const run_report *r, int index) {
 json_t *run_json_times(const run_times *t, const run_inputs *in) {
     json_t *object = json_object(), *list = json_array();
     const double median = run_quantile(t, 0.5);
+    const run_unit unit = run_items(in);
     for (int i = 0; i < t->count; i++) json_array_append_new(list, number(t->ms[i]));
     json_object_set_new(object, "load_ms", number(t->load));
     json_object_set_new(object, "first_ms", number(t->first));
@@ -104,7 +105,8 @@ json_t *run_json_times(const run_times *t, const run_inputs *in) {
     json_object_set_new(object, "median_ms", number(median));
     json_object_set_new(object, "p10_ms", number(run_quantile(t, 0.1)));
     json_object_set_new(object, "p90_ms", number(run_quantile(t, 0.9)));
-    json_object_set_new(object, "items_per_second", number(1e3 * (double)run_items(in) / median));
+    json_object_set_new(object, "items_per_second", number(1e3 * (double)unit.count / median));
+    json_object_set_new(object, "items", json_string(unit.name));
     json_object_set_new(object, "sorted_ms", list);
     return object;
 }

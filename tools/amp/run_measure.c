@@ -151,9 +151,27 @@ double run_quantile(const run_times *t, double part) {
     return t->ms[(int)(part * (t->count - 1) + 0.5)];
 }
 
-int64_t run_items(const run_inputs *in) {
+/* 1 grey, 3 colours, 4 with transparency; before height and width, or behind them. */
+static bool holds_images(const run_input *in, amp_dtype dtype) {
+    const int64_t *shape = in->shape;
+    const bool first = shape[1] == 1 || shape[1] == 3 || shape[1] == 4;
+    const bool last = shape[3] == 1 || shape[3] == 3 || shape[3] == 4;
+    return in->rank == 4 && amp_dtype_is_floating(dtype) && (first || last);
+}
+
+static bool holds_tokens(const run_input *in, amp_dtype dtype) {
+    return in->rank == 2 && (dtype == AMP_I64 || dtype == AMP_I32);
+}
+
+run_unit run_items(const run_inputs *in) {
     for (int i = 0; i < in->count; i++) {
-        if (in->items[i].rank > 0) return in->items[i].shape[0];
+        const run_input *input = &in->items[i];
+        const amp_dtype dtype = amp_tensor_dtype(input->tensor);
+        if (holds_images(input, dtype)) return (run_unit){"images", input->shape[0]};
+        if (holds_tokens(input, dtype)) return (run_unit){"tokens", input->shape[0] * input->shape[1]};
     }
-    return 0;
+    for (int i = 0; i < in->count; i++) {
+        if (in->items[i].rank > 0) return (run_unit){"items", in->items[i].shape[0]};
+    }
+    return (run_unit){"items", 0};
 }

@@ -34,16 +34,25 @@ static bool near(float a, float b, float tolerance) {
     return (a != a && b != b) || fabsf(a - b) <= tolerance;
 }
 
-/* `channels` of the pixels exist; the rest is NaN before, and 7 stays 7 afterwards. */
-static void prepare(test_data *d, int64_t channels) {
+/* `channels` of the pixels exist; the rest is NaN. */
+static void prepare(test_data *d, const amp_kernel *kernel, int64_t channels) {
     fill(d->x, PIXELS * STEP, 1u);
     fill(d->taps, TAPS * CHANNELS, 2u);
     fill(d->bias, CHANNELS, 3u);
     for (int i = 0; i < PIXELS * STEP; i++) {
         if (i % STEP >= channels) d->x[i] = NAN;
         d->half_x[i] = amp_bf16_from_f32(d->x[i]);
+    }
+    for (int i = 0; i < TAPS * CHANNELS && kernel->in == AMP_BF16; i++)
+        d->taps[i] = amp_f32_from_bf16(amp_bf16_from_f32(d->taps[i]));
+}
+
+/* What is 7 before stays so where nothing belongs. */
+static void clear(test_data *d) {
+    const uint16_t seven = amp_bf16_from_f32(7.0f);
+    for (int i = 0; i < PIXELS * STEP; i++) {
         d->got[i] = d->want[i] = 7.0f;
-        d->half_got[i] = d->half_want[i] = amp_bf16_from_f32(7.0f);
+        d->half_got[i] = d->half_want[i] = seven;
     }
 }
 
@@ -70,11 +79,8 @@ static void run_both(test_data *d, const amp_kernel *kernel, const amp_kernel *r
 static bool agrees(test_data *d, const amp_kernel *kernel, const amp_kernel *reference, const amp_gemm_window *w,
                    char *message, size_t size) {
     const float tolerance = kernel->in == AMP_BF16 ? 0.125f : 1e-5f;
-    prepare(d, w->channels);
-    if (kernel->in == AMP_BF16) {
-        for (int i = 0; i < TAPS * CHANNELS; i++) d->taps[i] = amp_f32_from_bf16(amp_bf16_from_f32(d->taps[i]));
-        amp_depthwise_pack(d->pairs, d->taps, w->taps, w->channels);
-    }
+    clear(d);
+    if (kernel->in == AMP_BF16) amp_depthwise_pack(d->pairs, d->taps, w->taps, w->channels);
     run_both(d, kernel, reference, w);
     for (int i = 0; i < PIXELS * STEP; i++) {
         if (near(d->got[i], d->want[i], tolerance)) continue;
@@ -90,6 +96,7 @@ bool amp_depthwise_self_test(const amp_kernel *kernel, const amp_kernel *referen
     static const int64_t channels[] = {1, 7, 8, 15, 16, 17, 31, 35};
     static test_data data; /* self-tests run one at a time */
     for (int i = 0; i < 8; i++) {
+        prepare(&data, kernel, channels[i]);
         for (int64_t taps = 2; taps <= 5; taps++) {
             for (int64_t stride = 1; stride <= 2; stride++) {
                 const amp_gemm_window w = {.out = {1, (HEIGHT - 1) / stride + 1, (WIDTH + 2 - taps) / stride + 1},

@@ -8,6 +8,8 @@
  * Denormals:   kept, as MXCSR says by default.
  * ISA:         none.
  * Source:      Higham, Accuracy and Stability of Numerical Algorithms, section 3.1 (error of a dot product). */
+#include <string.h>
+
 #include "cpu/gemm/gemm_isa.h"
 #include "cpu/gemm/gemm_scalar.h"
 #include "cpu/simd/simd_ref.h"
@@ -38,24 +40,32 @@ static void pack_exact(const amp_gemm_pack_a *p, void *dst) {
     pack(p, dst, false);
 }
 
-/* Element (k, n) of B, k counted from the start of the pass. */
-static float element_of_b(const amp_gemm_tile *t, int64_t k, int64_t n, bool b_f32) {
+enum { COLUMNS = 8 }; /* whose sums grow side by side */
+
+/* Elements (k, n) … (k, n + COLUMNS - 1) of B, k counted from the start of the pass. */
+static void load_b(const amp_gemm_tile *t, int64_t k, int64_t n, bool b_f32, float *to) {
     const char *panel = (const char *)t->b + n / AMP_GEMM_BLOCK * t->b_panel_bytes;
     const int64_t block = k / AMP_GEMM_BLOCK * AMP_GEMM_BLOCK_VALUES, row = k % AMP_GEMM_BLOCK;
     const int64_t column = n % AMP_GEMM_BLOCK;
-    if (b_f32) return ((const float *)panel)[block + row * AMP_GEMM_BLOCK + column];
-    return amp_f32_from_bf16(((const uint16_t *)panel)[block + row / 2 * 64 + column * 2 + row % 2]);
+    const float *wide = (const float *)panel + block + row * AMP_GEMM_BLOCK + column;
+    const uint16_t *narrow = (const uint16_t *)panel + block + row / 2 * 64 + column * 2 + row % 2;
+    if (b_f32) memcpy(to, wide, COLUMNS * sizeof *to);
+    for (int j = 0; j < COLUMNS && !b_f32; j++) to[j] = amp_f32_from_bf16(narrow[2 * j]);
 }
 
 static void multiply(const amp_gemm_tile *t, bool b_f32) {
     const int64_t pitch = (int64_t)t->panels * AMP_GEMM_BLOCK, a_block = (int64_t)t->panel_rows * AMP_GEMM_BLOCK;
     for (int r = 0; r < t->rows; r++) {
         const float *a = (const float *)t->a + r * AMP_GEMM_BLOCK;
-        for (int64_t n = 0; n < pitch; n++) {
-            float sum = t->accumulate ? t->c[r * pitch + n] : 0.0f;
-            for (int64_t k = 0; k < 2 * t->pairs; k++)
-                sum += a[k / AMP_GEMM_BLOCK * a_block + k % AMP_GEMM_BLOCK] * element_of_b(t, k, n, b_f32);
-            t->c[r * pitch + n] = sum;
+        for (int64_t n = 0; n < pitch; n += COLUMNS) {
+            float sums[COLUMNS] = {0.0f}, b[COLUMNS];
+            if (t->accumulate) memcpy(sums, t->c + r * pitch + n, sizeof sums);
+            for (int64_t k = 0; k < 2 * t->pairs; k++) {
+                const float its = a[k / AMP_GEMM_BLOCK * a_block + k % AMP_GEMM_BLOCK];
+                load_b(t, k, n, b_f32, b);
+                for (int j = 0; j < COLUMNS; j++) sums[j] += its * b[j];
+            }
+            memcpy(t->c + r * pitch + n, sums, sizeof sums);
         }
     }
 }
