@@ -1,7 +1,7 @@
 /* Plain and channels-last layouts. */
 #include "core/layout.h"
 
-enum { LEAST_RANK = 4, MOST_RANK = 5 };
+enum { LEAST_RANK = 3, MOST_RANK = 5 };
 
 bool amp_is_channels_last(const amp_tensor *t) {
     if (t->rank < LEAST_RANK || t->rank > MOST_RANK || t->strides[1] == 0) return false;

@@ -183,6 +183,23 @@ TEST_F(Passes, ChannelsLastWhereMoreThanOneConvolutionGains) {
     EXPECT_TRUE(has(two, "permute") && has(two, "contiguous")) << two;
 }
 
+// From the first convolution to the last, through what lies between them, laid out once.
+TEST_F(Passes, LinesHaveTheirChannelsLastToo) {
+    amp_tensor *lines = random_tensor(AMP_F32, {2, 8, 30}, 27), *w = random_tensor(AMP_F32, {8, 8, 3}, 28);
+    amp_tensor *up = random_tensor(AMP_F32, {8, 8, 4}, 29);
+    const auto convolved = [=](amp_tensor *t) { return op("conv1d", {t, w}, {{"padding", 1}}); };
+    EXPECT_EQ(calls(convolved, lines, 1e-4), " conv1d") << "only to be laid out back";
+    const std::string names = calls(
+        [=](amp_tensor *t) {
+            amp_tensor *raised = op("conv_transpose1d", {op("sin", {convolved(t)}), up}, {{"stride", 2}});
+            return convolved(op("add", {op("tanh", {convolved(raised)}), raised}));
+        },
+        lines, 1e-3);
+    EXPECT_EQ(names,
+              " add contiguous contiguous conv1d conv1d conv_transpose1d convolution_pointwise permute permute sin")
+        << "once, and the result once, row by row";
+}
+
 TEST_F(Passes, FactorsByChannelBecomePartOfConvolutionsAndBatchNorms) {
     amp_tensor *factor = op("view", {random_tensor(AMP_F32, {16}, 21), AMP_DIMS(16, 1, 1)});
     amp_tensor *sum = op("view", {bias, AMP_DIMS(1, 16, 1, 1)}), *lines = random_tensor(AMP_F32, {9, 7}, 22);

@@ -91,6 +91,24 @@ TEST_F(Layout, VolumesToo) {
     expect_kept({2, 5, 3, 4, 7});
 }
 
+TEST_F(Layout, LinesToo) {
+    expect_kept({2, 5, 7});
+    expect_kept({1, 5, 40});
+    for (const amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+        amp_tensor *lines = random_tensor(dtype, {2, 5, 40}, 1), *weight = random_tensor(dtype, {6, 5, 3}, 2);
+        amp_tensor *up = random_tensor(dtype, {5, 6, 4}, 3), *last = channels_last(lines);
+        amp_tensor *kept = op("conv1d", {last, weight, nullptr, AMP_DIMS(1), AMP_DIMS(1)});
+        amp_tensor *raised = op("conv_transpose1d", {last, up, nullptr, AMP_DIMS(2), AMP_DIMS(1)});
+        ASSERT_TRUE(kept && raised) << amp_last_error();
+        EXPECT_TRUE(is_channels_last(kept) && is_channels_last(raised));
+        EXPECT_EQ(numbers_of(kept), numbers_of(op("conv1d", {lines, weight, nullptr, AMP_DIMS(1), AMP_DIMS(1)})));
+        EXPECT_EQ(numbers_of(raised),
+                  numbers_of(op("conv_transpose1d", {lines, up, nullptr, AMP_DIMS(2), AMP_DIMS(1)})));
+        EXPECT_EQ(numbers_of(op("max_pool1d", {last, AMP_DIMS(3)})),
+                  numbers_of(op("max_pool1d", {lines, AMP_DIMS(3)})));
+    }
+}
+
 TEST_F(Layout, TheFirstWholeOperandDecides) {
     amp_tensor *plain = random_tensor(AMP_F32, {2, 5, 6, 7}, 1), *last = channels_last(plain);
     amp_tensor *gate = random_tensor(AMP_F32, {2, 5, 1, 1}, 2);
