@@ -60,7 +60,7 @@ inline amp_status run(amp_call *call) {
 
 // Has every op but linalg_inv.
 inline amp_backend_op find(const amp_op_info *op) {
-    return {std::strcmp(op->name, "linalg_inv") == 0 ? nullptr : run, false, false};
+    return {std::strcmp(op->name, "linalg_inv") == 0 ? nullptr : run, false, {}};
 }
 
 inline amp_status copy(amp_tensor *destination, const amp_tensor *source) {
