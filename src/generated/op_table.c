@@ -489,6 +489,31 @@ static const amp_arg_info args_replication_pad3d[] = {
     {"padding", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_replication_pad3d_args, padding), 6, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_replication_pad3d_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_slice_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input_sizes", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, input_sizes), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, dim), 0, NO_DEFAULT},
+    {"start", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, start), 0, NO_DEFAULT},
+    {"end", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, end), 0, NO_DEFAULT},
+    {"step", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, step), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_slice_backward_args) == 120, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_diagonal_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_diagonal_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input_sizes", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_diagonal_backward_args, input_sizes), 0, NO_DEFAULT},
+    {"offset", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_diagonal_backward_args, offset), 0, NO_DEFAULT},
+    {"dim1", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_diagonal_backward_args, dim1), 0, NO_DEFAULT},
+    {"dim2", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_diagonal_backward_args, dim2), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_diagonal_backward_args) == 112, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_unfold_backward[] = {
+    {"grad_in", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_unfold_backward_args, grad_in), 0, NO_DEFAULT},
+    {"input_sizes", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_unfold_backward_args, input_sizes), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unfold_backward_args, dim), 0, NO_DEFAULT},
+    {"size", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unfold_backward_args, size), 0, NO_DEFAULT},
+    {"step", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unfold_backward_args, step), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_unfold_backward_args) == 112, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_where[] = {
     {"condition", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_args, condition), 0, NO_DEFAULT},
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_args, input), 0, NO_DEFAULT},
@@ -3714,6 +3739,24 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_replication_pad3d_args), 88, args_replication_pad3d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_slice_backward, "slice_backward", "", "slice_backward",
+     "slice_backward(Tensor grad_output, int[] input_sizes, int dim, int start, int end, int step) -> Tensor",
+     "grad_output in a tensor of zeros of shape input_sizes, where slice would have taken it from: the gradient of slice.",
+     NULL, sizeof(amp_slice_backward_args), 120, args_slice_backward, 6, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_diagonal_backward, "diagonal_backward", "", "diagonal_backward",
+     "diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+     "grad_output on a diagonal of zeros of shape input_sizes: the gradient of diagonal.",
+     NULL, sizeof(amp_diagonal_backward_args), 112, args_diagonal_backward, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_unfold_backward, "unfold_backward", "", "unfold_backward",
+     "unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
+     "The windows of grad_in, each added where unfold would have taken it from, in shape input_sizes: the gradient of unfold.",
+     NULL, sizeof(amp_unfold_backward_args), 112, args_unfold_backward, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_where, "where", "", "where",
      "where(Tensor condition, Tensor input, Tensor other) -> Tensor",
      "input where the condition holds, other elsewhere.",
@@ -6356,6 +6399,7 @@ const amp_op_name amp_op_names[] = {
     {"diag", AMP_OP_ID_diag},
     {"diag_embed", AMP_OP_ID_diag_embed},
     {"diagonal", AMP_OP_ID_diagonal},
+    {"diagonal_backward", AMP_OP_ID_diagonal_backward},
     {"diff", AMP_OP_ID_diff},
     {"digamma", AMP_OP_ID_digamma},
     {"dist", AMP_OP_ID_dist},
@@ -6715,6 +6759,7 @@ const amp_op_name amp_op_names[] = {
     {"sinc", AMP_OP_ID_sinc},
     {"sinh", AMP_OP_ID_sinh},
     {"slice", AMP_OP_ID_slice},
+    {"slice_backward", AMP_OP_ID_slice_backward},
     {"slogdet", AMP_OP_ID_slogdet},
     {"smooth_l1_loss", AMP_OP_ID_smooth_l1_loss},
     {"soft_margin_loss", AMP_OP_ID_soft_margin_loss},
@@ -6768,6 +6813,7 @@ const amp_op_name amp_op_names[] = {
     {"unbind", AMP_OP_ID_unbind},
     {"unflatten", AMP_OP_ID_unflatten},
     {"unfold", AMP_OP_ID_unfold},
+    {"unfold_backward", AMP_OP_ID_unfold_backward},
     {"uniform", AMP_OP_ID_uniform},
     {"unique", AMP_OP_ID_unique},
     {"unsqueeze", AMP_OP_ID_unsqueeze},
@@ -6805,4 +6851,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 570;
+const int amp_op_name_count = 573;

@@ -49,3 +49,11 @@ int64_t amp_reduced_count(const amp_tensor *like, amp_dims dim) {
     for (int i = 0; i < like->rank; i++) count *= is_reduced(i, &dim, like->rank) ? like->shape[i] : 1;
     return count;
 }
+
+amp_tensor *amp_widened(amp_tensor *t) {
+    return t && amp_wide_dtype(t->dtype) != t->dtype ? amp_to(t, amp_wide_dtype(t->dtype)) : t;
+}
+
+amp_tensor *amp_zeros_for(const amp_gradient *g, const amp_tensor *like, amp_dtype dtype) {
+    return amp_zeros(amp_shape_of(like), .dtype = dtype, .device = (int)g->device);
+}

@@ -18,6 +18,18 @@ amp_tensor *amp_adjoint(amp_tensor *matrix);
 int amp_dim_from_front(int64_t dim, int rank);
 /* The gradient of a reduction over dimensions `dim` (absent: all), as a tensor that broadcasts to `like`. */
 amp_tensor *amp_unreduced(amp_tensor *gradient, const amp_tensor *like, amp_dims dim, bool keepdim);
+/* The first argument of any op, and its place in the struct. */
+static inline amp_tensor *const *amp_first_argument(const amp_gradient *g) {
+    return (amp_tensor *const *)((const char *)g->args + g->op->args[0].offset);
+}
+/* What sums of a dtype are made in. */
+static inline amp_dtype amp_wide_dtype(amp_dtype dtype) {
+    return dtype == AMP_BF16 || dtype == AMP_F16 ? AMP_F32 : dtype;
+}
+/* The same numbers, where they are of 16 bits in f32. */
+amp_tensor *amp_widened(amp_tensor *tensor);
+/* Zeros in the shape of `like`, of a dtype, where the gradient is computed. */
+amp_tensor *amp_zeros_for(const amp_gradient *g, const amp_tensor *like, amp_dtype dtype);
 /* How many elements of `like` one of the reduction's results is made of. */
 int64_t amp_reduced_count(const amp_tensor *like, amp_dims dim);
 
