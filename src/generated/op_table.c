@@ -192,6 +192,13 @@ static const amp_arg_info args_alpha_dropout[] = {
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_alpha_dropout_args, generator), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_alpha_dropout_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_dropout_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_dropout_backward_args, grad_output), 0, NO_DEFAULT},
+    {"p", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_dropout_backward_args, p), 0, NO_DEFAULT},
+    {"seed", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_dropout_backward_args, seed), 0, NO_DEFAULT},
+    {"offset", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_dropout_backward_args, offset), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_dropout_backward_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_view[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_view_args, input), 0, NO_DEFAULT},
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_view_args, size), 0, NO_DEFAULT},
@@ -704,6 +711,14 @@ static const amp_arg_info args_embedding_bag[] = {
     {"padding_idx", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_embedding_bag_args, padding_idx), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_embedding_bag_args) == 120, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_embedding_dense_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_embedding_dense_backward_args, grad_output), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_embedding_dense_backward_args, indices), 0, NO_DEFAULT},
+    {"num_weights", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_embedding_dense_backward_args, num_weights), 0, NO_DEFAULT},
+    {"padding_idx", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_embedding_dense_backward_args, padding_idx), 0, NO_DEFAULT},
+    {"scale_grad_by_freq", AMP_ARG_BOOL, AMP_ARG_REQUIRED, offsetof(amp_embedding_dense_backward_args, scale_grad_by_freq), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_embedding_dense_backward_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sort[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sort_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_sort_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
@@ -3409,6 +3424,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_alpha_dropout_args), 48, args_alpha_dropout, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_dropout_backward, "dropout_backward", "", "dropout_backward",
+     "dropout_backward(Tensor grad_output, float p, int seed, int offset) -> Tensor",
+     "dropout once more with the random numbers that begin at a place of a sequence, as the tape noted it: the gradient of dropout.",
+     NULL, sizeof(amp_dropout_backward_args), 40, args_dropout_backward, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_view, "view", "", "view",
      "view(Tensor input, int[] size) -> Tensor",
      "The same elements under another shape, without copying; fails where strides do not allow it; one extent may be -1.",
@@ -3919,6 +3940,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_embedding_bag_args), 120, args_embedding_bag, 11, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_embedding_dense_backward, "embedding_dense_backward", "", "embedding_dense_backward",
+     "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor",
+     "The rows of grad_output added up in a table of num_weights rows, each in the row that its index names; padding_idx names a row that stays 0, -1 none; scale_grad_by_freq divides by how often the index is there: the gradient of embedding's weight.",
+     NULL, sizeof(amp_embedding_dense_backward_args), 41, args_embedding_dense_backward, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sort, "sort", "", "sort",
      "sort(Tensor input, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)",
      "Elements in order along dim, and where they stood (i64). Equal ones keep their order, stable or not.",
@@ -3971,7 +3998,7 @@ const amp_op_info amp_op_table[] = {
      "unique(Tensor input, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor output, Tensor inverse_indices, Tensor counts)",
      "The different elements, or slices of dim, always in order; where each of input went, and how often each is there: empty unless asked for.",
      NULL, sizeof(amp_unique_args), 64, args_unique, 7, 3, "output",
-     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE, NULL, "which elements are different is none of their numbers; sort has a gradient",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_argmax, "argmax", "", "argmax",
      "argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor",
@@ -6408,11 +6435,13 @@ const amp_op_name amp_op_names[] = {
     {"div_scalar", AMP_OP_ID_div_scalar},
     {"dot", AMP_OP_ID_dot},
     {"dropout", AMP_OP_ID_dropout},
+    {"dropout_backward", AMP_OP_ID_dropout_backward},
     {"eig", AMP_OP_ID_eig},
     {"einsum", AMP_OP_ID_einsum},
     {"elu", AMP_OP_ID_elu},
     {"embedding", AMP_OP_ID_embedding},
     {"embedding_bag", AMP_OP_ID_embedding_bag},
+    {"embedding_dense_backward", AMP_OP_ID_embedding_dense_backward},
     {"empty", AMP_OP_ID_empty},
     {"empty_like", AMP_OP_ID_empty_like},
     {"eq", AMP_OP_ID_eq},
@@ -6851,4 +6880,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 573;
+const int amp_op_name_count = 575;

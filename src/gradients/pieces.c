@@ -57,3 +57,13 @@ amp_tensor *amp_widened(amp_tensor *t) {
 amp_tensor *amp_zeros_for(const amp_gradient *g, const amp_tensor *like, amp_dtype dtype) {
     return amp_zeros(amp_shape_of(like), .dtype = dtype, .device = (int)g->device);
 }
+
+amp_tensor *amp_grown(amp_tensor *t, const amp_tensor *like) {
+    for (int d = 0; t && t->rank == like->rank && d < t->rank; d++) {
+        if (t->shape[d] == like->shape[d]) continue;
+        amp_dims shape = amp_shape_of(t);
+        shape.values[d] = like->shape[d];
+        t = amp_slice_backward(t, shape, d, 0, t->shape[d], 1);
+    }
+    return t;
+}

@@ -30,6 +30,8 @@ static inline amp_dtype amp_wide_dtype(amp_dtype dtype) {
 amp_tensor *amp_widened(amp_tensor *tensor);
 /* Zeros in the shape of `like`, of a dtype, where the gradient is computed. */
 amp_tensor *amp_zeros_for(const amp_gradient *g, const amp_tensor *like, amp_dtype dtype);
+/* In the shape of `like`, which is larger: zeros behind. */
+amp_tensor *amp_grown(amp_tensor *tensor, const amp_tensor *like);
 /* How many elements of `like` one of the reduction's results is made of. */
 int64_t amp_reduced_count(const amp_tensor *like, amp_dims dim);
 
