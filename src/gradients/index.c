@@ -71,6 +71,12 @@ void amp_gradient_gather(amp_gradient *g) {
     amp_gradient_give(g, &a->input, scattered(g, a->input, a->dim, a->index));
 }
 
+/* Indices that count from the end as those that count from the beginning. */
+static amp_tensor *wrapped(amp_tensor *index, int64_t extent) {
+    amp_tensor *wide = amp_to(index, AMP_I64);
+    return amp_where(amp_lt_scalar(wide, amp_int(0)), amp_add_scalar(wide, amp_int(extent)), wide);
+}
+
 /* Both broadcast but in `dim`, so the gradient has the common shape there; the tape sums it. */
 void amp_gradient_take_along_dim(amp_gradient *g) {
     const amp_take_along_dim_args *a = g->args;
@@ -86,7 +92,9 @@ void amp_gradient_take_along_dim(amp_gradient *g) {
         shape.values[dim] = a->input->shape[dim];
     }
     amp_tensor *zeros = amp_zeros(shape, .dtype = of->dtype, .device = (int)g->device);
-    amp_tensor *t = amp_scatter_add(zeros, a->dim.set ? a->dim.value : 0, index, of);
+    const int64_t dim = a->dim.set ? a->dim.value : 0;
+    if (of->rank > 0) index = wrapped(index, shape.values[amp_dim_from_front(dim, of->rank)]);
+    amp_tensor *t = amp_scatter_add(zeros, dim, index, of);
     amp_gradient_give(g, &a->input, a->dim.set ? t : amp_reshape(t, amp_shape_of(a->input)));
 }
 
