@@ -83,6 +83,8 @@ void amp_gradient_permute(struct amp_gradient *g);
 void amp_gradient_pixel_shuffle(struct amp_gradient *g);
 void amp_gradient_pixel_unshuffle(struct amp_gradient *g);
 void amp_gradient_prod(struct amp_gradient *g);
+void amp_gradient_quantile(struct amp_gradient *g);
+void amp_gradient_quantile_scalar(struct amp_gradient *g);
 void amp_gradient_reflection_pad(struct amp_gradient *g);
 void amp_gradient_relu(struct amp_gradient *g);
 void amp_gradient_repeat(struct amp_gradient *g);
