@@ -81,16 +81,16 @@ void amp_gradient_embedding_bag(amp_gradient *g) {
     const amp_embedding_bag_args *a = g->args;
     bagged b;
     if (!find_bags(g, a, &b)) return;
-    amp_tensor *rows = amp_index_select(amp_widened(g->of[0]), 0, b.bag), *scales = a->per_sample_weights;
+    amp_tensor *rows = amp_index_select(amp_wide(g->of[0]), 0, b.bag), *scales = a->per_sample_weights;
     if (!rows) return;
     rows = amp_masked_fill(rows, amp_logical_not(b.counts), amp_int(0));
     if (scales && amp_gradient_wants(g, &a->per_sample_weights)) {
-        amp_tensor *products = amp_mul(rows, amp_widened(amp_embedding(b.index, a->weight)));
+        amp_tensor *products = amp_mul(rows, amp_wide(amp_embedding(b.index, a->weight)));
         amp_tensor *sums = amp_sum(products, .dim = AMP_DIMS(1));
         amp_gradient_give(g, &a->per_sample_weights, amp_reshape(sums, amp_shape_of(scales)));
     }
     if (!amp_gradient_wants(g, &a->weight)) return;
-    if (scales) rows = amp_mul(rows, amp_widened(amp_reshape(scales, AMP_DIMS(b.length, 1))));
+    if (scales) rows = amp_mul(rows, amp_wide(amp_reshape(scales, AMP_DIMS(b.length, 1))));
     if (!strcmp(a->mode, "mean")) rows = amp_div(rows, lengths(g, &b, rows->dtype));
     if (!strcmp(a->mode, "max")) rows = amp_where_scalar_other(first_greatest(g, a, &b), rows, amp_int(0));
     amp_gradient_give(

@@ -38,7 +38,7 @@ void amp_gradient_masked_fill_tensor(amp_gradient *g) {
     const amp_masked_fill_tensor_args *a = g->args;
     if (amp_gradient_wants(g, &a->input))
         amp_gradient_give(g, &a->input, amp_masked_fill(g->of[0], a->mask, amp_int(0)));
-    if (amp_gradient_wants(g, &a->value)) amp_gradient_give(g, &a->value, amp_widened(where_true(a->mask, g->of[0])));
+    if (amp_gradient_wants(g, &a->value)) amp_gradient_give(g, &a->value, amp_wide(where_true(a->mask, g->of[0])));
 }
 
 void amp_gradient_masked_select(amp_gradient *g) {
@@ -162,7 +162,7 @@ void amp_gradient_index_fill_tensor(amp_gradient *g) {
     const amp_index_fill_tensor_args *a = g->args;
     amp_tensor *kept = amp_index_fill(g->of[0], a->dim, a->index, amp_int(0));
     if (amp_gradient_wants(g, &a->input)) amp_gradient_give(g, &a->input, kept);
-    if (amp_gradient_wants(g, &a->value)) amp_gradient_give(g, &a->value, amp_widened(amp_sub(g->of[0], kept)));
+    if (amp_gradient_wants(g, &a->value)) amp_gradient_give(g, &a->value, amp_wide(amp_sub(g->of[0], kept)));
 }
 
 /* The slices of a gradient that belong to a source. */

@@ -152,7 +152,7 @@ static amp_tensor *unpadded(const amp_gradient *g, amp_tensor *t, int dim, int64
 static void unpad(amp_gradient *g, pad_numbers *numbers_of) {
     const amp_dims *padding = (const amp_dims *)((const char *)g->args + g->op->args[1].offset);
     const amp_tensor *input = *amp_first_argument(g);
-    amp_tensor *t = amp_widened(g->of[0]);
+    amp_tensor *t = amp_wide(g->of[0]);
     for (int i = 0; t && 2 * i + 1 < padding->count; i++) {
         const int dim = input->rank - 1 - i;
         const int64_t *pad = &padding->values[2 * i];

@@ -44,7 +44,7 @@ static amp_tensor *undo_norm(amp_tensor *x, amp_tensor *of, amp_tensor *norm, do
 
 static void give_norm(amp_gradient *g, double p, amp_dims dim, bool keepdim) {
     amp_tensor *const *input = amp_first_argument(g);
-    amp_tensor *x = amp_widened(*input), *of = amp_widened(g->of[0]), *norm = amp_widened(g->results[0]);
+    amp_tensor *x = amp_wide(*input), *of = amp_wide(g->of[0]), *norm = amp_wide(g->results[0]);
     if (!x || !of || !norm) return;
     if (!amp_dtype_is_complex(x->dtype) && x->dtype != norm->dtype) x = amp_to(x, norm->dtype);
     of = amp_unreduced(of, *input, dim, keepdim);
@@ -73,8 +73,8 @@ void amp_gradient_frobenius_norm(amp_gradient *g) {
 
 void amp_gradient_dist(amp_gradient *g) {
     const amp_dist_args *a = g->args;
-    amp_tensor *x = amp_sub(amp_widened(a->input), amp_widened(a->other));
-    amp_tensor *of = amp_widened(g->of[0]), *norm = amp_widened(g->results[0]);
+    amp_tensor *x = amp_sub(amp_wide(a->input), amp_wide(a->other));
+    amp_tensor *of = amp_wide(g->of[0]), *norm = amp_wide(g->results[0]);
     if (!x || !of || !norm) return;
     amp_tensor *t = undo_norm(x, of, norm, a->p.value, (amp_dims){.set = 0});
     amp_gradient_give(g, &a->input, t);
@@ -86,7 +86,7 @@ static void give_nuclear(amp_gradient *g, amp_dims dim, bool keepdim) {
     amp_tensor *const *input = amp_first_argument(g);
     amp_tensor *vh = NULL, *s = NULL;
     const amp_dims dims = dim.set && dim.count == 2 ? dim : AMP_DIMS(-2, -1), last = AMP_DIMS(-2, -1);
-    amp_tensor *matrices = amp_movedim(amp_widened(*input), dims, last);
+    amp_tensor *matrices = amp_movedim(amp_wide(*input), dims, last);
     amp_tensor *u = amp_linalg_svd(matrices, .full_matrices = AMP_SET(false), .S = &s, .Vh = &vh);
     amp_tensor *directions = u ? amp_movedim(amp_matmul(u, vh), last, dims) : NULL;
     if (directions) amp_gradient_give(g, input, amp_mul(directions, amp_unreduced(g->of[0], *input, dims, keepdim)));

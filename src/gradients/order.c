@@ -40,6 +40,6 @@ void amp_gradient_extreme(amp_gradient *g) {
     amp_tensor *input = *amp_first_argument(g), *result = g->results[0];
     amp_tensor *nans = amp_logical_and(amp_isnan(input), amp_isnan(result));
     amp_tensor *chosen = amp_logical_or(amp_eq(input, result), nans);
-    amp_tensor *share = amp_div(amp_widened(g->of[0]), amp_sum(chosen));
+    amp_tensor *share = amp_div(amp_wide(g->of[0]), amp_sum(chosen));
     amp_gradient_give(g, amp_first_argument(g), amp_where_scalar_other(chosen, share, amp_int(0)));
 }

@@ -24,7 +24,7 @@ void amp_gradient_mean(amp_gradient *g) {
 static amp_tensor *shared(amp_tensor *of, amp_tensor *input, amp_tensor *result, amp_dims dim, bool keepdim) {
     amp_tensor *chosen = amp_eq(input, amp_unreduced(result, input, dim, keepdim));
     amp_tensor *count = amp_sum(chosen, .dim = dim, .keepdim = true);
-    amp_tensor *kept = amp_where_scalar_other(chosen, amp_widened(amp_unreduced(of, input, dim, keepdim)), amp_int(0));
+    amp_tensor *kept = amp_where_scalar_other(chosen, amp_wide(amp_unreduced(of, input, dim, keepdim)), amp_int(0));
     if (dim.count == 0 && count && input->rank > 0) count = amp_reshape(count, (amp_dims)AMP_NO_DIMS);
     return amp_div(kept, count);
 }
@@ -84,9 +84,9 @@ static variance variance_of(amp_tensor *input, amp_dims dim, amp_opt_bool unbias
 
 /* 2/(N - c) · (x - mean) · gradient; without any freedom infinite, NaN at the mean. */
 static amp_tensor *undo_var(const variance *v, amp_tensor *of) {
-    amp_tensor *x = amp_widened(v->input), *mean = amp_mean(x, .dim = v->dim, .keepdim = true);
+    amp_tensor *x = amp_wide(v->input), *mean = amp_mean(x, .dim = v->dim, .keepdim = true);
     if (v->dim.count == 0 && mean) mean = amp_reshape(mean, (amp_dims)AMP_NO_DIMS);
-    amp_tensor *centred = amp_sub(x, mean), *wide = amp_widened(amp_unreduced(of, v->input, v->dim, v->keepdim));
+    amp_tensor *centred = amp_sub(x, mean), *wide = amp_wide(amp_unreduced(of, v->input, v->dim, v->keepdim));
     if (v->freedom == 0.0) {
         amp_tensor *at_mean = amp_eq_scalar(centred, amp_int(0));
         return amp_mul(wide, amp_where_scalar(at_mean, amp_float(__builtin_nan("")), amp_float(__builtin_inf())));
@@ -95,7 +95,7 @@ static amp_tensor *undo_var(const variance *v, amp_tensor *of) {
 }
 
 static amp_tensor *undo_std(const variance *v, amp_tensor *of, amp_tensor *result) {
-    amp_tensor *half = amp_div(amp_widened(of), amp_mul_scalar(amp_widened(result), amp_float(2.0)));
+    amp_tensor *half = amp_div(amp_wide(of), amp_mul_scalar(amp_wide(result), amp_float(2.0)));
     return undo_var(v, amp_masked_fill(half, amp_eq_scalar(result, amp_int(0)), amp_int(0)));
 }
 
@@ -134,8 +134,8 @@ void amp_gradient_std_mean(amp_gradient *g) {
 
 void amp_gradient_logsumexp(amp_gradient *g) {
     const amp_logsumexp_args *a = g->args;
-    amp_tensor *result = amp_widened(amp_unreduced(g->results[0], a->input, a->dim, a->keepdim));
-    amp_tensor *shares = amp_exp(amp_sub(amp_widened(a->input), result));
+    amp_tensor *result = amp_wide(amp_unreduced(g->results[0], a->input, a->dim, a->keepdim));
+    amp_tensor *shares = amp_exp(amp_sub(amp_wide(a->input), result));
     amp_gradient_give(g, &a->input,
                       amp_mul(amp_unreduced(g->of[0], a->input, a->dim, a->keepdim), amp_conjugate(shares)));
 }
@@ -150,7 +150,7 @@ void amp_gradient_nanmean(amp_gradient *g) {
     const amp_nanmean_args *a = g->args;
     amp_tensor *nans = amp_isnan(a->input);
     amp_tensor *count = amp_sum(amp_logical_not(nans), .dim = a->dim, .keepdim = a->keepdim);
-    amp_tensor *quotient = amp_unreduced(amp_div(amp_widened(g->of[0]), count), a->input, a->dim, a->keepdim);
+    amp_tensor *quotient = amp_unreduced(amp_div(amp_wide(g->of[0]), count), a->input, a->dim, a->keepdim);
     amp_gradient_give(g, &a->input, amp_where_scalar_self(nans, amp_int(0), quotient));
 }
 

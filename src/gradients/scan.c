@@ -55,11 +55,11 @@ void amp_gradient_prod(amp_gradient *g) {
         of = amp_unreduced(of, a->input, dims, a->keepdim);
         result = amp_unreduced(result, a->input, dims, a->keepdim);
     }
-    x = amp_widened(x);
+    x = amp_wide(x);
     if (!x) return;
     amp_tensor *others;
     if (!has_zero(x))
-        others = amp_div(amp_widened(result), x);
+        others = amp_div(amp_wide(result), x);
     else if (a->dim.set)
         others = product_of_others(x, dim);
     else
@@ -108,14 +108,14 @@ static amp_tensor *undo_by_slices(amp_tensor *x, amp_tensor *of, int dim) {
 
 void amp_gradient_cumprod(amp_gradient *g) {
     const amp_cumprod_args *a = g->args;
-    amp_tensor *x = a->input, *of = amp_widened(g->of[0]);
+    amp_tensor *x = a->input, *of = amp_wide(g->of[0]);
     if (x->rank == 0 || amp_tensor_elements(x) == 0) {
         amp_gradient_give(g, &a->input, of);
         return;
     }
     const int dim = amp_dim_from_front(a->dim, x->rank);
     if (of && of->dtype != x->dtype) x = amp_to(x, of->dtype);
-    amp_tensor *result = amp_widened(g->results[0]);
+    amp_tensor *result = amp_wide(g->results[0]);
     if (!x || !of || !result) return;
     amp_tensor *t;
     if (!has_zero(x))
@@ -138,7 +138,7 @@ static amp_tensor *part_of_sign(amp_tensor *x, amp_tensor *result, amp_tensor *m
 
 void amp_gradient_logcumsumexp(amp_gradient *g) {
     const amp_logcumsumexp_args *a = g->args;
-    amp_tensor *x = amp_widened(a->input), *of = amp_widened(g->of[0]), *result = amp_widened(g->results[0]);
+    amp_tensor *x = amp_wide(a->input), *of = amp_wide(g->of[0]), *result = amp_wide(g->results[0]);
     if (!x || x->rank == 0 || amp_tensor_elements(x) == 0) {
         amp_gradient_give(g, &a->input, of);
         return;
