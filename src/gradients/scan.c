@@ -109,8 +109,8 @@ static amp_tensor *undo_by_slices(amp_tensor *x, amp_tensor *of, int dim) {
 void amp_gradient_cumprod(amp_gradient *g) {
     const amp_cumprod_args *a = g->args;
     amp_tensor *x = a->input, *of = amp_wide(g->of[0]);
-    if (x->rank == 0 || amp_tensor_elements(x) == 0) {
-        amp_gradient_give(g, &a->input, of);
+    if (x->rank == 0 || x->shape[amp_dim_from_front(a->dim, x->rank)] <= 1 || amp_tensor_elements(x) == 0) {
+        amp_gradient_give(g, &a->input, of); /* of one element the element */
         return;
     }
     const int dim = amp_dim_from_front(a->dim, x->rank);
