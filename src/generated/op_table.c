@@ -192,6 +192,13 @@ static const amp_arg_info args_alpha_dropout[] = {
     {"generator", AMP_ARG_GENERATOR, AMP_ARG_NULLABLE, offsetof(amp_alpha_dropout_args, generator), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_alpha_dropout_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_dropout_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_dropout_backward_args, grad_output), 0, NO_DEFAULT},
+    {"p", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_dropout_backward_args, p), 0, NO_DEFAULT},
+    {"seed", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_dropout_backward_args, seed), 0, NO_DEFAULT},
+    {"offset", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_dropout_backward_args, offset), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_dropout_backward_args) == 40, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_view[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_view_args, input), 0, NO_DEFAULT},
     {"size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_view_args, size), 0, NO_DEFAULT},
@@ -489,6 +496,23 @@ static const amp_arg_info args_replication_pad3d[] = {
     {"padding", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_replication_pad3d_args, padding), 6, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_replication_pad3d_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_slice_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input_sizes", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, input_sizes), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, dim), 0, NO_DEFAULT},
+    {"start", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, start), 0, NO_DEFAULT},
+    {"end", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, end), 0, NO_DEFAULT},
+    {"step", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_slice_backward_args, step), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_slice_backward_args) == 120, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_diagonal_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_diagonal_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input_sizes", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_diagonal_backward_args, input_sizes), 0, NO_DEFAULT},
+    {"offset", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_diagonal_backward_args, offset), 0, NO_DEFAULT},
+    {"dim1", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_diagonal_backward_args, dim1), 0, NO_DEFAULT},
+    {"dim2", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_diagonal_backward_args, dim2), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_diagonal_backward_args) == 112, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_where[] = {
     {"condition", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_args, condition), 0, NO_DEFAULT},
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_args, input), 0, NO_DEFAULT},
@@ -679,6 +703,14 @@ static const amp_arg_info args_embedding_bag[] = {
     {"padding_idx", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_embedding_bag_args, padding_idx), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_embedding_bag_args) == 120, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_embedding_dense_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_embedding_dense_backward_args, grad_output), 0, NO_DEFAULT},
+    {"indices", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_embedding_dense_backward_args, indices), 0, NO_DEFAULT},
+    {"num_weights", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_embedding_dense_backward_args, num_weights), 0, NO_DEFAULT},
+    {"padding_idx", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_embedding_dense_backward_args, padding_idx), 0, NO_DEFAULT},
+    {"scale_grad_by_freq", AMP_ARG_BOOL, AMP_ARG_REQUIRED, offsetof(amp_embedding_dense_backward_args, scale_grad_by_freq), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_embedding_dense_backward_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sort[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sort_args, input), 0, NO_DEFAULT},
     {"dim", AMP_ARG_OPT_INT, 0, offsetof(amp_sort_args, dim), 0, 1, -1.0, AMP_SCALAR_NONE, NULL},
@@ -3384,6 +3416,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_alpha_dropout_args), 48, args_alpha_dropout, 4, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_dropout_backward, "dropout_backward", "", "dropout_backward",
+     "dropout_backward(Tensor grad_output, float p, int seed, int offset) -> Tensor",
+     "dropout once more with the random numbers that begin at a place of a sequence, as the tape noted it: the gradient of dropout.",
+     NULL, sizeof(amp_dropout_backward_args), 40, args_dropout_backward, 4, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_view, "view", "", "view",
      "view(Tensor input, int[] size) -> Tensor",
      "The same elements under another shape, without copying; fails where strides do not allow it; one extent may be -1.",
@@ -3714,6 +3752,18 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_replication_pad3d_args), 88, args_replication_pad3d, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_slice_backward, "slice_backward", "", "slice_backward",
+     "slice_backward(Tensor grad_output, int[] input_sizes, int dim, int start, int end, int step) -> Tensor",
+     "grad_output in a tensor of zeros of shape input_sizes, where slice would have taken it from: the gradient of slice.",
+     NULL, sizeof(amp_slice_backward_args), 120, args_slice_backward, 6, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_diagonal_backward, "diagonal_backward", "", "diagonal_backward",
+     "diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+     "grad_output on a diagonal of zeros of shape input_sizes: the gradient of diagonal.",
+     NULL, sizeof(amp_diagonal_backward_args), 112, args_diagonal_backward, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_where, "where", "", "where",
      "where(Tensor condition, Tensor input, Tensor other) -> Tensor",
      "input where the condition holds, other elsewhere.",
@@ -3876,6 +3926,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_embedding_bag_args), 120, args_embedding_bag, 11, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_embedding_dense_backward, "embedding_dense_backward", "", "embedding_dense_backward",
+     "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor",
+     "The rows of grad_output added up in a table of num_weights rows, each in the row that its index names; padding_idx names a row that stays 0, -1 none; scale_grad_by_freq divides by how often the index is there: the gradient of embedding's weight.",
+     NULL, sizeof(amp_embedding_dense_backward_args), 41, args_embedding_dense_backward, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sort, "sort", "", "sort",
      "sort(Tensor input, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)",
      "Elements in order along dim, and where they stood (i64). Equal ones keep their order, stable or not.",
@@ -3928,7 +3984,7 @@ const amp_op_info amp_op_table[] = {
      "unique(Tensor input, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor output, Tensor inverse_indices, Tensor counts)",
      "The different elements, or slices of dim, always in order; where each of input went, and how often each is there: empty unless asked for.",
      NULL, sizeof(amp_unique_args), 64, args_unique, 7, 3, "output",
-     AMP_FORM_FUNCTION, AMP_OP_SHAPED_BY_ELEMENTS, NULL, NULL,
+     AMP_FORM_FUNCTION, AMP_OP_SHAPED_BY_ELEMENTS | AMP_OP_NOT_DIFFERENTIABLE, NULL, "which elements are different is none of their numbers; sort has a gradient",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_argmax, "argmax", "", "argmax",
      "argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor",
@@ -6356,6 +6412,7 @@ const amp_op_name amp_op_names[] = {
     {"diag", AMP_OP_ID_diag},
     {"diag_embed", AMP_OP_ID_diag_embed},
     {"diagonal", AMP_OP_ID_diagonal},
+    {"diagonal_backward", AMP_OP_ID_diagonal_backward},
     {"diff", AMP_OP_ID_diff},
     {"digamma", AMP_OP_ID_digamma},
     {"dist", AMP_OP_ID_dist},
@@ -6364,11 +6421,13 @@ const amp_op_name amp_op_names[] = {
     {"div_scalar", AMP_OP_ID_div_scalar},
     {"dot", AMP_OP_ID_dot},
     {"dropout", AMP_OP_ID_dropout},
+    {"dropout_backward", AMP_OP_ID_dropout_backward},
     {"eig", AMP_OP_ID_eig},
     {"einsum", AMP_OP_ID_einsum},
     {"elu", AMP_OP_ID_elu},
     {"embedding", AMP_OP_ID_embedding},
     {"embedding_bag", AMP_OP_ID_embedding_bag},
+    {"embedding_dense_backward", AMP_OP_ID_embedding_dense_backward},
     {"empty", AMP_OP_ID_empty},
     {"empty_like", AMP_OP_ID_empty_like},
     {"eq", AMP_OP_ID_eq},
@@ -6715,6 +6774,7 @@ const amp_op_name amp_op_names[] = {
     {"sinc", AMP_OP_ID_sinc},
     {"sinh", AMP_OP_ID_sinh},
     {"slice", AMP_OP_ID_slice},
+    {"slice_backward", AMP_OP_ID_slice_backward},
     {"slogdet", AMP_OP_ID_slogdet},
     {"smooth_l1_loss", AMP_OP_ID_smooth_l1_loss},
     {"soft_margin_loss", AMP_OP_ID_soft_margin_loss},
@@ -6805,4 +6865,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 570;
+const int amp_op_name_count = 574;

@@ -212,6 +212,13 @@ amp_tensor *amp_alpha_dropout_call(const amp_alpha_dropout_args *args) {
 amp_tensor *amp_alpha_dropout_inplace_call(const amp_alpha_dropout_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_alpha_dropout], AMP_FORM_INPLACE, args, NULL);
 }
+FITS(dropout_backward);
+amp_tensor *amp_dropout_backward_call(const amp_dropout_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_dropout_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_dropout_backward_out_call(amp_tensor *out, const amp_dropout_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_dropout_backward], AMP_FORM_OUT, args, out);
+}
 FITS(view);
 amp_tensor *amp_view_call(const amp_view_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_view], AMP_FORM_FUNCTION, args, NULL);
@@ -516,6 +523,20 @@ amp_tensor *amp_replication_pad3d_call(const amp_replication_pad3d_args *args) {
 amp_tensor *amp_replication_pad3d_out_call(amp_tensor *out, const amp_replication_pad3d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_replication_pad3d], AMP_FORM_OUT, args, out);
 }
+FITS(slice_backward);
+amp_tensor *amp_slice_backward_call(const amp_slice_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_slice_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_slice_backward_out_call(amp_tensor *out, const amp_slice_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_slice_backward], AMP_FORM_OUT, args, out);
+}
+FITS(diagonal_backward);
+amp_tensor *amp_diagonal_backward_call(const amp_diagonal_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_diagonal_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_diagonal_backward_out_call(amp_tensor *out, const amp_diagonal_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_diagonal_backward], AMP_FORM_OUT, args, out);
+}
 FITS(where);
 amp_tensor *amp_where_call(const amp_where_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_where], AMP_FORM_FUNCTION, args, NULL);
@@ -731,6 +752,13 @@ amp_tensor *amp_embedding_out_call(amp_tensor *out, const amp_embedding_args *ar
 FITS(embedding_bag);
 amp_tensor *amp_embedding_bag_call(const amp_embedding_bag_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_embedding_bag], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(embedding_dense_backward);
+amp_tensor *amp_embedding_dense_backward_call(const amp_embedding_dense_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_embedding_dense_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_embedding_dense_backward_out_call(amp_tensor *out, const amp_embedding_dense_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_embedding_dense_backward], AMP_FORM_OUT, args, out);
 }
 FITS(sort);
 amp_tensor *amp_sort_call(const amp_sort_args *args) {

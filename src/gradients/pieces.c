@@ -20,6 +20,18 @@ amp_scalar amp_scalar_conjugate(amp_scalar number) {
     return number;
 }
 
+amp_tensor *amp_wide(amp_tensor *t) {
+    return t && (t->dtype == AMP_BF16 || t->dtype == AMP_F16) ? amp_to(t, AMP_F32) : t;
+}
+
+amp_tensor *const *amp_first_argument(const amp_gradient *g) {
+    return (amp_tensor *const *)((const char *)g->args + g->op->args[0].offset);
+}
+
+amp_tensor *amp_zero_gradient(const amp_gradient *g) {
+    return amp_zeros_like(g->of[0]);
+}
+
 amp_tensor *amp_adjoint(amp_tensor *m) {
     return amp_conjugate(amp_transpose(m, -2, -1));
 }
@@ -48,4 +60,18 @@ int64_t amp_reduced_count(const amp_tensor *like, amp_dims dim) {
     int64_t count = 1;
     for (int i = 0; i < like->rank; i++) count *= is_reduced(i, &dim, like->rank) ? like->shape[i] : 1;
     return count;
+}
+
+amp_tensor *amp_zeros_for(const amp_gradient *g, const amp_tensor *like, amp_dtype dtype) {
+    return amp_zeros(amp_shape_of(like), .dtype = dtype, .device = (int)g->device);
+}
+
+amp_tensor *amp_grown(amp_tensor *t, const amp_tensor *like) {
+    for (int d = 0; t && t->rank == like->rank && d < t->rank; d++) {
+        if (t->shape[d] == like->shape[d]) continue;
+        amp_dims shape = amp_shape_of(t);
+        shape.values[d] = like->shape[d];
+        t = amp_slice_backward(t, shape, d, 0, t->shape[d], 1);
+    }
+    return t;
 }

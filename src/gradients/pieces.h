@@ -12,6 +12,12 @@ amp_dims amp_shape_of(const amp_tensor *tensor);
 amp_tensor *amp_conjugate(amp_tensor *tensor);
 /* The number with its imaginary part turned round. */
 amp_scalar amp_scalar_conjugate(amp_scalar number);
+/* 16-bit numbers as f32, in which gradients of several steps are computed; any other tensor itself. */
+amp_tensor *amp_wide(amp_tensor *tensor);
+/* The first argument of any op, and its place in the struct. */
+amp_tensor *const *amp_first_argument(const amp_gradient *g);
+/* Zeros, of the first result's shape and dtype: the gradient of what is constant between jumps. */
+amp_tensor *amp_zero_gradient(const amp_gradient *g);
 /* A matrix (the last two dimensions of a tensor) turned over, complex ones conjugated. */
 amp_tensor *amp_adjoint(amp_tensor *matrix);
 /* A dimension counted from the front. */
@@ -20,5 +26,13 @@ int amp_dim_from_front(int64_t dim, int rank);
 amp_tensor *amp_unreduced(amp_tensor *gradient, const amp_tensor *like, amp_dims dim, bool keepdim);
 /* How many elements of `like` one of the reduction's results is made of. */
 int64_t amp_reduced_count(const amp_tensor *like, amp_dims dim);
+/* What sums of a dtype are made in. */
+static inline amp_dtype amp_wide_dtype(amp_dtype dtype) {
+    return dtype == AMP_BF16 || dtype == AMP_F16 ? AMP_F32 : dtype;
+}
+/* Zeros in the shape of `like`, of a dtype, where the gradient is computed. */
+amp_tensor *amp_zeros_for(const amp_gradient *g, const amp_tensor *like, amp_dtype dtype);
+/* In the shape of `like`, which is larger: zeros behind. */
+amp_tensor *amp_grown(amp_tensor *tensor, const amp_tensor *like);
 
 #endif /* AMP_GRADIENTS_PIECES_H */

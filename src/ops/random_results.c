@@ -327,6 +327,16 @@ amp_status amp_dropout_at(amp_call *call, amp_tensor *out, amp_tensor *input, do
     return fill_at(call, out, &task, in);
 }
 
+amp_status amp_op_dropout_backward(amp_call *call) {
+    const amp_dropout_backward_args *a = call->args;
+    amp_tensor *like = a->grad_output;
+    AMP_TRY(check_probability(call, a->p));
+    AMP_TRY(check_real(call, "grad_output", like));
+    amp_tensor *out = amp_call_output_like(call, 0, like->dtype, like->rank, like->shape, like);
+    const amp_random_place place = {.seed = (uint64_t)a->seed, .offset = (uint64_t)a->offset};
+    return out ? amp_dropout_at(call, out, like, a->p, place) : amp_pending_error();
+}
+
 /* What the three ops begin with; *keeps: nothing is dropped, and input is the result. */
 static amp_status begin_dropout(amp_call *call, amp_tensor *input, double p, bool training, bool *keeps) {
     AMP_TRY(check_probability(call, p));

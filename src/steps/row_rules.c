@@ -121,3 +121,22 @@ amp_status amp_check_embedding(const amp_call *call, const amp_embedding_args *a
     return amp_fail(AMP_ERROR_INVALID, "%s: input is %s; the result would have more than %d dimensions",
                     amp_call_name(call), amp_describe(args->input), AMP_MAX_RANK);
 }
+
+/* (…, width) of gradients for indices (…). */
+amp_status amp_check_embedding_backward(const amp_call *call, const amp_embedding_dense_backward_args *a) {
+    const amp_tensor *rows = a->grad_output, *index = a->indices;
+    bool fits = rows->rank == index->rank + 1;
+    for (int d = 0; fits && d < index->rank; d++) fits = rows->shape[d] == index->shape[d];
+    if (!fits || a->num_weights < 0) {
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: 'grad_output' is %s, 'indices' is %s, 'num_weights' %lld; expected a row for each index, "
+                        "and as many weights as indices can name",
+                        amp_call_name(call), amp_describe(rows), amp_describe(index), (long long)a->num_weights);
+    }
+    if ((index->dtype == AMP_I64 || index->dtype == AMP_I32) &&
+        (amp_dtype_is_floating(rows->dtype) || amp_dtype_is_complex(rows->dtype)))
+        return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE,
+                    "%s: 'grad_output' is %s, 'indices' is %s; expected a floating dtype, and i64 or i32",
+                    amp_call_name(call), amp_describe(rows), amp_describe(index));
+}

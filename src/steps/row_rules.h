@@ -39,5 +39,6 @@ amp_status amp_check_groups(const amp_call *call, const amp_tensor *input, int64
 /* embedding: the dtypes and ranks of indices and table. What the indices are, whoever reads them finds. */
 amp_status amp_check_table(const amp_call *call, const amp_tensor *index, const amp_tensor *table);
 amp_status amp_check_embedding(const amp_call *call, const amp_embedding_args *args);
+amp_status amp_check_embedding_backward(const amp_call *call, const amp_embedding_dense_backward_args *args);
 
 #endif /* AMP_OPS_ROW_RULES_H */

@@ -501,6 +501,28 @@ AMP_API amp_tensor *amp_embedding_bag_call(const amp_embedding_bag_args *args);
 #define amp_embedding_bag(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_embedding_bag_call(AMP_ARGS_(embedding_bag, input, r1_, __VA_ARGS__)))
 #endif
 
+/* The rows of grad_output added up in a table of num_weights rows, each in the row that its index names; padding_idx
+ * names a row that stays 0, -1 none; scale_grad_by_freq divides by how often the index is there: the gradient of
+ * embedding's weight.
+ * embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool
+ *     scale_grad_by_freq) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_embedding_dense_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_embedding_dense_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *indices AMP_ABSENT_;
+    int64_t num_weights AMP_REQUIRED_INT_;
+    int64_t padding_idx AMP_REQUIRED_INT_;
+    bool scale_grad_by_freq AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
+} amp_embedding_dense_backward_args;
+AMP_API amp_tensor *amp_embedding_dense_backward_call(const amp_embedding_dense_backward_args *args);
+AMP_API amp_tensor *amp_embedding_dense_backward_out_call(amp_tensor *out, const amp_embedding_dense_backward_args *args);
+#ifndef __cplusplus
+#define amp_embedding_dense_backward(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, indices, num_weights, padding_idx, scale_grad_by_freq", amp_embedding_dense_backward_call(AMP_ARGS_MISSING_(embedding_dense_backward, (.num_weights = AMP_MISSING_INT_, .padding_idx = AMP_MISSING_INT_), grad_output, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#define amp_embedding_dense_backward_out(out, r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, indices, num_weights, padding_idx, scale_grad_by_freq", amp_embedding_dense_backward_out_call(out, AMP_ARGS_MISSING_(embedding_dense_backward, (.num_weights = AMP_MISSING_INT_, .padding_idx = AMP_MISSING_INT_), grad_output, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#endif
+
 /* Elements in order along dim, and where they stood (i64). Equal ones keep their order, stable or not.
  * sort(Tensor input, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
@@ -640,7 +662,8 @@ AMP_API amp_tensor *amp_nanmedian_dim_out_call(amp_tensor *values, amp_tensor *i
  * empty unless asked for.
  * unique(Tensor input, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) ->
  *     (Tensor output, Tensor inverse_indices, Tensor counts)
- * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: which elements are different is none of their
+ * numbers; sort has a gradient. */
 typedef struct amp_unique_args {
     size_t struct_size AMP_SIZE_OF_(amp_unique_args);
     amp_tensor **inverse_indices AMP_ABSENT_;

@@ -825,6 +825,27 @@ inline tensor embedding_bag(const tensor &input, const tensor &weight, const ten
     return detail::made(amp_embedding_bag_call(&args_));
 }
 
+/* The rows of grad_output added up in a table of num_weights rows, each in the row that its index names; padding_idx names a row that stays 0, -1 none; scale_grad_by_freq divides by how often the index is there: the gradient of embedding's weight.
+ * embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor */
+inline tensor embedding_dense_backward(const tensor &grad_output, const tensor &indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq) {
+    amp_embedding_dense_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.indices = indices.get();
+    args_.num_weights = num_weights;
+    args_.padding_idx = padding_idx;
+    args_.scale_grad_by_freq = scale_grad_by_freq;
+    return detail::made(amp_embedding_dense_backward_call(&args_));
+}
+inline tensor embedding_dense_backward_out(const tensor &out, const tensor &grad_output, const tensor &indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq) {
+    amp_embedding_dense_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.indices = indices.get();
+    args_.num_weights = num_weights;
+    args_.padding_idx = padding_idx;
+    args_.scale_grad_by_freq = scale_grad_by_freq;
+    return detail::written(amp_embedding_dense_backward_out_call(out.get(), &args_));
+}
+
 /* Elements in order along dim, and where they stood (i64). Equal ones keep their order, stable or not.
  * sort(Tensor input, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices) */
 inline std::tuple<tensor, tensor> sort(const tensor &input, const sort_options &options = {}) {

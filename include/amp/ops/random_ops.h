@@ -315,6 +315,24 @@ AMP_API amp_tensor *amp_alpha_dropout_inplace_call(const amp_alpha_dropout_args 
 #define amp_alpha_dropout_(...) AMP_CALL_(amp_alpha_dropout_inplace_call(AMP_ARGS_(alpha_dropout, input, __VA_ARGS__)))
 #endif
 
+/* dropout once more with the random numbers that begin at a place of a sequence, as the tape noted it: the gradient
+ * of dropout.
+ * dropout_backward(Tensor grad_output, float p, int seed, int offset) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_dropout_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_dropout_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    double p AMP_REQUIRED_FLOAT_;
+    int64_t seed AMP_REQUIRED_INT_;
+    int64_t offset AMP_REQUIRED_INT_;
+} amp_dropout_backward_args;
+AMP_API amp_tensor *amp_dropout_backward_call(const amp_dropout_backward_args *args);
+AMP_API amp_tensor *amp_dropout_backward_out_call(amp_tensor *out, const amp_dropout_backward_args *args);
+#ifndef __cplusplus
+#define amp_dropout_backward(r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, p, seed, offset", amp_dropout_backward_call(AMP_ARGS_MISSING_(dropout_backward, (.p = AMP_MISSING_FLOAT_, .seed = AMP_MISSING_INT_, .offset = AMP_MISSING_INT_), grad_output, r1_, r2_, r3_, __VA_ARGS__)))
+#define amp_dropout_backward_out(out, r1_, r2_, r3_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, p, seed, offset", amp_dropout_backward_out_call(out, AMP_ARGS_MISSING_(dropout_backward, (.p = AMP_MISSING_FLOAT_, .seed = AMP_MISSING_INT_, .offset = AMP_MISSING_INT_), grad_output, r1_, r2_, r3_, __VA_ARGS__)))
+#endif
+
 #ifdef __cplusplus
 }
 #endif

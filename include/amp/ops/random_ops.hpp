@@ -534,6 +534,25 @@ inline tensor alpha_dropout_(const tensor &input, const alpha_dropout_options &o
     return detail::written(amp_alpha_dropout_inplace_call(&args_));
 }
 
+/* dropout once more with the random numbers that begin at a place of a sequence, as the tape noted it: the gradient of dropout.
+ * dropout_backward(Tensor grad_output, float p, int seed, int offset) -> Tensor */
+inline tensor dropout_backward(const tensor &grad_output, double p, int64_t seed, int64_t offset) {
+    amp_dropout_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.p = p;
+    args_.seed = seed;
+    args_.offset = offset;
+    return detail::made(amp_dropout_backward_call(&args_));
+}
+inline tensor dropout_backward_out(const tensor &out, const tensor &grad_output, double p, int64_t seed, int64_t offset) {
+    amp_dropout_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.p = p;
+    args_.seed = seed;
+    args_.offset = offset;
+    return detail::written(amp_dropout_backward_out_call(out.get(), &args_));
+}
+
 } // namespace AMP_ERRORS_
 
 } // namespace amp

@@ -816,6 +816,43 @@ AMP_API amp_tensor *amp_replication_pad3d_out_call(amp_tensor *out, const amp_re
 #define amp_replication_pad3d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, padding", amp_replication_pad3d_out_call(out, AMP_ARGS_(replication_pad3d, input, r1_, __VA_ARGS__)))
 #endif
 
+/* grad_output in a tensor of zeros of shape input_sizes, where slice would have taken it from: the gradient of slice.
+ * slice_backward(Tensor grad_output, int[] input_sizes, int dim, int start, int end, int step) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_slice_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_slice_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_dims input_sizes AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    int64_t start AMP_REQUIRED_INT_;
+    int64_t end AMP_REQUIRED_INT_;
+    int64_t step AMP_REQUIRED_INT_;
+} amp_slice_backward_args;
+AMP_API amp_tensor *amp_slice_backward_call(const amp_slice_backward_args *args);
+AMP_API amp_tensor *amp_slice_backward_out_call(amp_tensor *out, const amp_slice_backward_args *args);
+#ifndef __cplusplus
+#define amp_slice_backward(r1_, r2_, r3_, r4_, r5_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, input_sizes, dim, start, end, step", amp_slice_backward_call(AMP_ARGS_MISSING_(slice_backward, (.dim = AMP_MISSING_INT_, .start = AMP_MISSING_INT_, .end = AMP_MISSING_INT_, .step = AMP_MISSING_INT_), grad_output, r1_, r2_, r3_, r4_, r5_, __VA_ARGS__)))
+#define amp_slice_backward_out(out, r1_, r2_, r3_, r4_, r5_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, input_sizes, dim, start, end, step", amp_slice_backward_out_call(out, AMP_ARGS_MISSING_(slice_backward, (.dim = AMP_MISSING_INT_, .start = AMP_MISSING_INT_, .end = AMP_MISSING_INT_, .step = AMP_MISSING_INT_), grad_output, r1_, r2_, r3_, r4_, r5_, __VA_ARGS__)))
+#endif
+
+/* grad_output on a diagonal of zeros of shape input_sizes: the gradient of diagonal.
+ * diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_diagonal_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_diagonal_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_dims input_sizes AMP_ABSENT_;
+    int64_t offset AMP_REQUIRED_INT_;
+    int64_t dim1 AMP_REQUIRED_INT_;
+    int64_t dim2 AMP_REQUIRED_INT_;
+} amp_diagonal_backward_args;
+AMP_API amp_tensor *amp_diagonal_backward_call(const amp_diagonal_backward_args *args);
+AMP_API amp_tensor *amp_diagonal_backward_out_call(amp_tensor *out, const amp_diagonal_backward_args *args);
+#ifndef __cplusplus
+#define amp_diagonal_backward(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, input_sizes, offset, dim1, dim2", amp_diagonal_backward_call(AMP_ARGS_MISSING_(diagonal_backward, (.offset = AMP_MISSING_INT_, .dim1 = AMP_MISSING_INT_, .dim2 = AMP_MISSING_INT_), grad_output, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#define amp_diagonal_backward_out(out, r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, input_sizes, offset, dim1, dim2", amp_diagonal_backward_out_call(out, AMP_ARGS_MISSING_(diagonal_backward, (.offset = AMP_MISSING_INT_, .dim1 = AMP_MISSING_INT_, .dim2 = AMP_MISSING_INT_), grad_output, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -897,6 +897,50 @@ inline tensor replication_pad3d_out(const tensor &out, const tensor &input, cons
     return detail::written(amp_replication_pad3d_out_call(out.get(), &args_));
 }
 
+/* grad_output in a tensor of zeros of shape input_sizes, where slice would have taken it from: the gradient of slice.
+ * slice_backward(Tensor grad_output, int[] input_sizes, int dim, int start, int end, int step) -> Tensor */
+inline tensor slice_backward(const tensor &grad_output, const dims &input_sizes, int64_t dim, int64_t start, int64_t end, int64_t step) {
+    amp_slice_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input_sizes = input_sizes.get();
+    args_.dim = dim;
+    args_.start = start;
+    args_.end = end;
+    args_.step = step;
+    return detail::made(amp_slice_backward_call(&args_));
+}
+inline tensor slice_backward_out(const tensor &out, const tensor &grad_output, const dims &input_sizes, int64_t dim, int64_t start, int64_t end, int64_t step) {
+    amp_slice_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input_sizes = input_sizes.get();
+    args_.dim = dim;
+    args_.start = start;
+    args_.end = end;
+    args_.step = step;
+    return detail::written(amp_slice_backward_out_call(out.get(), &args_));
+}
+
+/* grad_output on a diagonal of zeros of shape input_sizes: the gradient of diagonal.
+ * diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor */
+inline tensor diagonal_backward(const tensor &grad_output, const dims &input_sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+    amp_diagonal_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input_sizes = input_sizes.get();
+    args_.offset = offset;
+    args_.dim1 = dim1;
+    args_.dim2 = dim2;
+    return detail::made(amp_diagonal_backward_call(&args_));
+}
+inline tensor diagonal_backward_out(const tensor &out, const tensor &grad_output, const dims &input_sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+    amp_diagonal_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input_sizes = input_sizes.get();
+    args_.offset = offset;
+    args_.dim1 = dim1;
+    args_.dim2 = dim2;
+    return detail::written(amp_diagonal_backward_out_call(out.get(), &args_));
+}
+
 } // namespace AMP_ERRORS_
 
 } // namespace amp

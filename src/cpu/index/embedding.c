@@ -106,6 +106,103 @@ amp_status cpu_embedding(amp_call *call) {
     return AMP_OK;
 }
 
+/* ---- embedding_dense_backward ------------------------------------------------------------------------------------ */
+
+/* Complex numbers are two real ones. */
+typedef struct row_sums {
+    const int64_t *index;
+    int64_t count, width, padding;
+    amp_dtype dtype;     /* of the rows: f32, f64 or of 16 bits */
+    const char *rows;    /* dense */
+    char *table;         /* dense, of f32 or f64 */
+    const float *scales; /* by row of the table; NULL: 1 */
+    amp_binary_function *add_scaled;
+} row_sums;
+
+static void add_row_f64(const row_sums *s, int64_t i, double scale) {
+    double *to = (double *)(void *)s->table + s->index[i] * s->width;
+    const double *from = (const double *)(const void *)s->rows + i * s->width;
+    for (int64_t k = 0; k < s->width; k++) to[k] += from[k] / scale;
+}
+
+static void add_row_f32(const row_sums *s, int64_t i, float scale) {
+    enum { PART = AMP_BLOCK_BYTES / sizeof(float) };
+    _Alignas(64) float block[PART];
+    const int64_t size = (int64_t)amp_dtype_size(s->dtype);
+    float *to = (float *)(void *)s->table + s->index[i] * s->width;
+    const char *from = s->rows + i * s->width * size;
+    if (s->dtype == AMP_F32) {
+        s->add_scaled(to, to, from, s->width, 1.0F / scale);
+        return;
+    }
+    for (int64_t at = 0; at < s->width; at += PART) {
+        const int64_t n = s->width - at < PART ? s->width - at : PART;
+        amp_block_load(AMP_F32, block, s->dtype, from + at * size, size, n);
+        s->add_scaled(to + at, to + at, block, n, 1.0F / scale);
+    }
+}
+
+/* The rows of the table from `first` up to `last`, which one thread clears and adds to, in the order of the indices. */
+static void sum_rows(const row_sums *s, int64_t first, int64_t last) {
+    const int64_t bytes = s->width * (int64_t)(s->dtype == AMP_F64 ? sizeof(double) : sizeof(float));
+    memset(s->table + first * bytes, 0, (size_t)((last - first) * bytes));
+    for (int64_t i = 0; i < s->count; i++) {
+        const int64_t row = s->index[i];
+        if (row < first || row >= last || row == s->padding) continue;
+        const float scale = s->scales ? s->scales[row] : 1.0F;
+        if (s->dtype == AMP_F64)
+            add_row_f64(s, i, (double)scale);
+        else
+            add_row_f32(s, i, scale);
+    }
+}
+
+static const float *frequencies(const amp_call *call, const row_sums *s, int64_t rows) {
+    amp_tensor *counts = amp_tensor_new(call->op->name, AMP_F32, 1, &rows);
+    if (!counts) return NULL;
+    float *to = amp_tensor_pointer(counts);
+    memset(to, 0, (size_t)rows * sizeof *to);
+    for (int64_t i = 0; i < s->count; i++) to[s->index[i]] += 1.0F;
+    return to;
+}
+
+static amp_dtype part_dtype(amp_dtype dtype) {
+    return dtype == AMP_C64 ? AMP_F32 : dtype == AMP_C128 ? AMP_F64 : dtype;
+}
+
+amp_status cpu_embedding_dense_backward(amp_call *call) {
+    const amp_embedding_dense_backward_args *a = call->args;
+    const amp_tensor *given = a->grad_output;
+    AMP_TRY(amp_check_embedding_backward(call, a));
+    const int64_t shape[2] = {a->num_weights, given->shape[given->rank - 1]};
+    const amp_tensor table = {.rank = 2, .shape = {shape[0], shape[1]}};
+    lookup l;
+    AMP_TRY(take_indices(call, a->indices, &table, &l));
+    amp_tensor *out = amp_call_output(call, 0, given->dtype, 2, shape), *sums = out;
+    if (!out) return amp_pending_error();
+    const bool in_out = amp_tensor_is_dense(out) && amp_dtype_size(part_dtype(out->dtype)) >= sizeof(float);
+    if (!in_out) sums = amp_tensor_new(call->op->name, amp_compute_dtype(out->dtype), 2, shape);
+    const amp_tensor *rows = sums ? amp_cpu_dense(call->op->name, given, given->dtype, 0) : NULL;
+    if (!rows) return amp_pending_error();
+    row_sums s = {l.index,
+                  l.count,
+                  shape[1] * (amp_dtype_is_complex(given->dtype) ? 2 : 1),
+                  a->padding_idx,
+                  part_dtype(given->dtype),
+                  amp_tensor_pointer(rows),
+                  amp_tensor_pointer(sums),
+                  NULL,
+                  NULL};
+    s.add_scaled = (amp_binary_function *)amp_kernel_get(AMP_KERNEL_ADD_SCALED, AMP_F32, AMP_F32);
+    if (a->scale_grad_by_freq) s.scales = frequencies(call, &s, shape[0]);
+    if (!s.add_scaled || (a->scale_grad_by_freq && !s.scales)) return amp_pending_error();
+    amp_block_prepare();
+    const int threads = amp_parallel_threads((l.count + shape[0]) * s.width, AMP_GRAIN_ELEMENTS);
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (int t = 0; t < threads; t++) sum_rows(&s, shape[0] * t / threads, shape[0] * (t + 1) / threads);
+    return sums == out ? AMP_OK : amp_cpu_copy(out, sums);
+}
+
 /* ---- embedding_bag ----------------------------------------------------------------------------------------------- */
 
 enum { BLOCK = AMP_BLOCK_BYTES / sizeof(float) };
