@@ -168,6 +168,7 @@ const amp_gradient_row amp_gradient_rows[AMP_OP_ID_COUNT] = {
     [AMP_OP_ID_replication_pad3d] = {amp_gradient_replication_pad, NULL, 0, false},
     [AMP_OP_ID_slice_backward] = {amp_gradient_slice_backward, NULL, 0, false},
     [AMP_OP_ID_diagonal_backward] = {amp_gradient_diagonal_backward, NULL, 0, false},
+    [AMP_OP_ID_unfold_backward] = {amp_gradient_unfold_backward, NULL, 0, false},
     [AMP_OP_ID_where] = {amp_gradient_where, needs_where, 1, false},
     [AMP_OP_ID_where_scalar_other] = {amp_gradient_where_scalar_other, needs_where_scalar_other, 1, false},
     [AMP_OP_ID_where_scalar_self] = {amp_gradient_where_scalar_self, needs_where_scalar_self, 1, false},

@@ -156,6 +156,7 @@ void amp_gradient_tril(struct amp_gradient *g);
 void amp_gradient_triu(struct amp_gradient *g);
 void amp_gradient_unbind(struct amp_gradient *g);
 void amp_gradient_unfold(struct amp_gradient *g);
+void amp_gradient_unfold_backward(struct amp_gradient *g);
 void amp_gradient_var(struct amp_gradient *g);
 void amp_gradient_var_mean(struct amp_gradient *g);
 void amp_gradient_vdot(struct amp_gradient *g);

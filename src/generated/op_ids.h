@@ -90,6 +90,7 @@ enum {
     AMP_OP_ID_replication_pad3d,
     AMP_OP_ID_slice_backward,
     AMP_OP_ID_diagonal_backward,
+    AMP_OP_ID_unfold_backward,
     AMP_OP_ID_where,
     AMP_OP_ID_where_scalar_other,
     AMP_OP_ID_where_scalar_self,

@@ -513,6 +513,14 @@ static const amp_arg_info args_diagonal_backward[] = {
     {"dim2", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_diagonal_backward_args, dim2), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_diagonal_backward_args) == 112, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_unfold_backward[] = {
+    {"grad_in", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_unfold_backward_args, grad_in), 0, NO_DEFAULT},
+    {"input_sizes", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_unfold_backward_args, input_sizes), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unfold_backward_args, dim), 0, NO_DEFAULT},
+    {"size", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unfold_backward_args, size), 0, NO_DEFAULT},
+    {"step", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_unfold_backward_args, step), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_unfold_backward_args) == 112, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_where[] = {
     {"condition", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_args, condition), 0, NO_DEFAULT},
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_where_args, input), 0, NO_DEFAULT},
@@ -3764,6 +3772,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_diagonal_backward_args), 112, args_diagonal_backward, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_unfold_backward, "unfold_backward", "", "unfold_backward",
+     "unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
+     "The windows of grad_in, each added where unfold would have taken it from, in shape input_sizes: the gradient of unfold.",
+     NULL, sizeof(amp_unfold_backward_args), 112, args_unfold_backward, 5, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_where, "where", "", "where",
      "where(Tensor condition, Tensor input, Tensor other) -> Tensor",
      "input where the condition holds, other elsewhere.",
@@ -6828,6 +6842,7 @@ const amp_op_name amp_op_names[] = {
     {"unbind", AMP_OP_ID_unbind},
     {"unflatten", AMP_OP_ID_unflatten},
     {"unfold", AMP_OP_ID_unfold},
+    {"unfold_backward", AMP_OP_ID_unfold_backward},
     {"uniform", AMP_OP_ID_uniform},
     {"unique", AMP_OP_ID_unique},
     {"unsqueeze", AMP_OP_ID_unsqueeze},
@@ -6865,4 +6880,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 574;
+const int amp_op_name_count = 575;

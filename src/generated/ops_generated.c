@@ -537,6 +537,13 @@ amp_tensor *amp_diagonal_backward_call(const amp_diagonal_backward_args *args) {
 amp_tensor *amp_diagonal_backward_out_call(amp_tensor *out, const amp_diagonal_backward_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_diagonal_backward], AMP_FORM_OUT, args, out);
 }
+FITS(unfold_backward);
+amp_tensor *amp_unfold_backward_call(const amp_unfold_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_unfold_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_unfold_backward_out_call(amp_tensor *out, const amp_unfold_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_unfold_backward], AMP_FORM_OUT, args, out);
+}
 FITS(where);
 amp_tensor *amp_where_call(const amp_where_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_where], AMP_FORM_FUNCTION, args, NULL);

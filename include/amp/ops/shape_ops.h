@@ -853,6 +853,25 @@ AMP_API amp_tensor *amp_diagonal_backward_out_call(amp_tensor *out, const amp_di
 #define amp_diagonal_backward_out(out, r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, input_sizes, offset, dim1, dim2", amp_diagonal_backward_out_call(out, AMP_ARGS_MISSING_(diagonal_backward, (.offset = AMP_MISSING_INT_, .dim1 = AMP_MISSING_INT_, .dim2 = AMP_MISSING_INT_), grad_output, r1_, r2_, r3_, r4_, __VA_ARGS__)))
 #endif
 
+/* The windows of grad_in, each added where unfold would have taken it from, in shape input_sizes: the gradient of
+ * unfold.
+ * unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_unfold_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_unfold_backward_args);
+    amp_tensor *grad_in AMP_ABSENT_;
+    amp_dims input_sizes AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+    int64_t size AMP_REQUIRED_INT_;
+    int64_t step AMP_REQUIRED_INT_;
+} amp_unfold_backward_args;
+AMP_API amp_tensor *amp_unfold_backward_call(const amp_unfold_backward_args *args);
+AMP_API amp_tensor *amp_unfold_backward_out_call(amp_tensor *out, const amp_unfold_backward_args *args);
+#ifndef __cplusplus
+#define amp_unfold_backward(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_in, input_sizes, dim, size, step", amp_unfold_backward_call(AMP_ARGS_MISSING_(unfold_backward, (.dim = AMP_MISSING_INT_, .size = AMP_MISSING_INT_, .step = AMP_MISSING_INT_), grad_in, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#define amp_unfold_backward_out(out, r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_in, input_sizes, dim, size, step", amp_unfold_backward_out_call(out, AMP_ARGS_MISSING_(unfold_backward, (.dim = AMP_MISSING_INT_, .size = AMP_MISSING_INT_, .step = AMP_MISSING_INT_), grad_in, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -941,6 +941,27 @@ inline tensor diagonal_backward_out(const tensor &out, const tensor &grad_output
     return detail::written(amp_diagonal_backward_out_call(out.get(), &args_));
 }
 
+/* The windows of grad_in, each added where unfold would have taken it from, in shape input_sizes: the gradient of unfold.
+ * unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor */
+inline tensor unfold_backward(const tensor &grad_in, const dims &input_sizes, int64_t dim, int64_t size, int64_t step) {
+    amp_unfold_backward_args args_{};
+    args_.grad_in = grad_in.get();
+    args_.input_sizes = input_sizes.get();
+    args_.dim = dim;
+    args_.size = size;
+    args_.step = step;
+    return detail::made(amp_unfold_backward_call(&args_));
+}
+inline tensor unfold_backward_out(const tensor &out, const tensor &grad_in, const dims &input_sizes, int64_t dim, int64_t size, int64_t step) {
+    amp_unfold_backward_args args_{};
+    args_.grad_in = grad_in.get();
+    args_.input_sizes = input_sizes.get();
+    args_.dim = dim;
+    args_.size = size;
+    args_.step = step;
+    return detail::written(amp_unfold_backward_out_call(out.get(), &args_));
+}
+
 } // namespace AMP_ERRORS_
 
 } // namespace amp
