@@ -20,6 +20,18 @@ amp_scalar amp_scalar_conjugate(amp_scalar number) {
     return number;
 }
 
+amp_tensor *amp_wide(amp_tensor *t) {
+    return t && (t->dtype == AMP_BF16 || t->dtype == AMP_F16) ? amp_to(t, AMP_F32) : t;
+}
+
+amp_tensor *const *amp_first_argument(const amp_gradient *g) {
+    return (amp_tensor *const *)((const char *)g->args + g->op->args[0].offset);
+}
+
+amp_tensor *amp_zero_gradient(const amp_gradient *g) {
+    return amp_zeros_like(g->of[0]);
+}
+
 amp_tensor *amp_adjoint(amp_tensor *m) {
     return amp_conjugate(amp_transpose(m, -2, -1));
 }

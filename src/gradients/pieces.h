@@ -12,6 +12,12 @@ amp_dims amp_shape_of(const amp_tensor *tensor);
 amp_tensor *amp_conjugate(amp_tensor *tensor);
 /* The number with its imaginary part turned round. */
 amp_scalar amp_scalar_conjugate(amp_scalar number);
+/* 16-bit numbers as f32, in which gradients of several steps are computed; any other tensor itself. */
+amp_tensor *amp_wide(amp_tensor *tensor);
+/* The first argument of any op, and its place in the struct. */
+amp_tensor *const *amp_first_argument(const amp_gradient *g);
+/* Zeros, of the first result's shape and dtype: the gradient of what is constant between jumps. */
+amp_tensor *amp_zero_gradient(const amp_gradient *g);
 /* A matrix (the last two dimensions of a tensor) turned over, complex ones conjugated. */
 amp_tensor *amp_adjoint(amp_tensor *matrix);
 /* A dimension counted from the front. */

@@ -1,0 +1,106 @@
+/* The gradients of activations as ops: made of others, for devices that have no kernel, and for gradients of gradients. In all,
+ * d is the gradient of the result, x the input and y the result; 16-bit numbers are computed with in f32 and rounded once. */
+#include <math.h>
+
+#include "ops/math/compose.h"
+#include "policy/promotion.h"
+#include "steps/argument_rules.h"
+
+static amp_tensor *plus(amp_tensor *t, double number) {
+    return amp_add_scalar(t, amp_float(number));
+}
+static amp_tensor *times(amp_tensor *t, double number) {
+    return amp_mul_scalar(t, amp_float(number));
+}
+static amp_tensor *less(double number, amp_tensor *t) {
+    return plus(amp_neg(t), number);
+}
+static amp_tensor *zero_where(amp_tensor *mask, amp_tensor *t) {
+    return amp_masked_fill(t, mask, amp_float(0));
+}
+
+static amp_tensor *wide(amp_tensor *t) {
+    return t && (t->dtype == AMP_BF16 || t->dtype == AMP_F16) ? amp_to(t, AMP_F32) : t;
+}
+
+static amp_status give(amp_call *call, amp_tensor *d, amp_tensor *x, amp_tensor *gradient) {
+    const amp_dtype dtype = amp_result_type((amp_tensor *[]){d, x}, 2, NULL, 0);
+    return amp_return(call, gradient && gradient->dtype != dtype ? amp_to(gradient, dtype) : gradient);
+}
+
+#define BACKWARD(name, second, gradient)                                                                               \
+    amp_status amp_op_##name##_backward(amp_call *call) {                                                              \
+        const amp_##name##_backward_args *a = call->args;                                                              \
+        amp_tensor *d = a->grad_output, *x = wide(a->second);                                                          \
+        return give(call, d, a->second, gradient);                                                                     \
+    }
+
+BACKWARD(sigmoid, output, amp_mul(d, amp_mul(x, less(1.0, x))))
+BACKWARD(tanh, output, amp_mul(d, less(1.0, amp_square(x))))
+BACKWARD(threshold, input, zero_where(amp_le_scalar(x, a->threshold), d))
+BACKWARD(hardtanh, input,
+         zero_where(amp_logical_or(amp_le_scalar(x, a->min_val), amp_ge_scalar(x, a->max_val)), d))
+BACKWARD(leaky_relu, input,
+         amp_where(amp_gt_scalar(x, amp_float(0)), wide(d), times(wide(d), a->negative_slope)))
+
+/* Above zero the exponential, which may be infinite there, is not used. */
+static amp_tensor *elu_slope(const amp_elu_backward_args *a, amp_tensor *x, amp_tensor *is_below) {
+    amp_tensor *power = amp_exp(times(amp_masked_fill(x, amp_logical_not(is_below), amp_float(0)), a->input_scale));
+    amp_tensor *below = times(power, a->alpha * a->scale * a->input_scale);
+    return amp_masked_fill(below, amp_logical_not(is_below), amp_float(a->scale));
+}
+BACKWARD(elu, input, amp_mul(d, elu_slope(a, x, amp_le_scalar(x, amp_float(0)))))
+
+/* φ(x) = e^(-x²/2)/√2π. */
+static amp_tensor *gelu_slope(amp_tensor *x) {
+    amp_tensor *density = times(amp_exp(times(amp_square(x), -0.5)), 0.5 * M_SQRT1_2 * M_2_SQRTPI);
+    amp_tensor *below = times(plus(amp_erf(times(x, M_SQRT1_2)), 1.0), 0.5);
+    return amp_add(below, amp_mul(x, density));
+}
+
+/* Of x·σ(u): σ + x·σ·(1 - σ)·u'. */
+static amp_tensor *gelu_tanh_slope(amp_tensor *x) {
+    const double scale = 2.0 * M_2_SQRTPI * M_SQRT1_2, cube = 0.044715;
+    amp_tensor *square = amp_square(x), *u = amp_mul(x, times(plus(times(square, cube), 1.0), scale));
+    amp_tensor *rise = times(plus(times(square, 3.0 * cube), 1.0), scale), *s = amp_sigmoid(u);
+    return amp_mul(s, plus(amp_mul(amp_mul(x, less(1.0, s)), rise), 1.0));
+}
+amp_status amp_op_gelu_backward(amp_call *call) {
+    const amp_gelu_backward_args *a = call->args;
+    bool by_tanh;
+    AMP_TRY(amp_read_gelu_form(call, a->approximate, &by_tanh));
+    amp_tensor *x = wide(a->input), *slope = by_tanh ? gelu_tanh_slope(x) : gelu_slope(x);
+    return give(call, a->grad_output, a->input, amp_mul(a->grad_output, slope));
+}
+
+static amp_tensor *silu_slope(amp_tensor *x, amp_tensor *s) {
+    return amp_mul(s, plus(amp_mul(x, less(1.0, s)), 1.0));
+}
+BACKWARD(silu, input, amp_mul(d, silu_slope(x, amp_sigmoid(x))))
+
+/* t = tanh(softplus x): t + x·σ·(1 - t²). */
+static amp_tensor *mish_slope(amp_tensor *x) {
+    amp_tensor *t = amp_tanh(amp_softplus(x));
+    return amp_add(t, amp_mul(amp_mul(x, amp_sigmoid(x)), less(1.0, amp_square(t))));
+}
+BACKWARD(mish, input, amp_mul(d, mish_slope(x)))
+
+static amp_tensor *softplus_gradient(amp_tensor *d, amp_tensor *x, amp_scalar beta, amp_scalar threshold) {
+    amp_tensor *scaled = amp_mul_scalar(x, beta);
+    return amp_where(amp_gt_scalar(scaled, threshold), wide(d), amp_mul(wide(d), amp_sigmoid(scaled)));
+}
+BACKWARD(softplus, input, softplus_gradient(d, x, a->beta, a->threshold))
+BACKWARD(log_sigmoid, input, amp_mul(d, amp_sigmoid(amp_neg(x))))
+
+/* Not within (-3, 3). */
+static amp_tensor *is_flat(amp_tensor *x) {
+    return amp_logical_or(amp_le_scalar(x, amp_float(-3)), amp_ge_scalar(x, amp_float(3)));
+}
+BACKWARD(hardsigmoid, input, zero_where(is_flat(x), times(wide(d), 1.0 / 6.0)))
+
+static amp_tensor *hardswish_gradient(amp_tensor *d, amp_tensor *x) {
+    amp_tensor *inner = amp_mul(d, plus(times(x, 1.0 / 3.0), 0.5));
+    amp_tensor *upper = amp_where(amp_ge_scalar(x, amp_float(3)), d, inner);
+    return zero_where(amp_le_scalar(x, amp_float(-3)), upper);
+}
+BACKWARD(hardswish, input, hardswish_gradient(wide(d), x))
