@@ -10,6 +10,7 @@ const amp_steps amp_cpu_step_table = {
     .convolve = amp_cpu_convolve,
     .rnn_pass = amp_cpu_rnn_pass,
     .write_range = amp_cpu_write_range,
+    .slope = amp_cpu_slope,
     .polar = amp_cpu_polar,
     .fake_quantize = amp_cpu_fake_quantize,
     .difference_of_products = amp_cpu_difference_of_products,

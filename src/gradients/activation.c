@@ -1,4 +1,6 @@
 /* Gradients of activations: those that take time are ops of their own. */
+#include <math.h>
+
 #include "gradients/pieces.h"
 
 /* d is the gradient of the result, x the input, y the result. */
@@ -47,10 +49,11 @@ static amp_tensor *shrunk(amp_tensor *d, amp_tensor *x, amp_scalar lambda) {
 FROM_INPUT(hardshrink, shrunk(d, x, a->lambd))
 FROM_INPUT(softshrink, shrunk(d, x, a->lambd))
 
-/* 1/(1 + |x|)²; of a complex x both what the quotient and what the modulus give. */
+/* 1/(1 + |x|)², at infinity NaN as PyTorch's quotient; of a complex x both what the quotient and what the modulus give. */
 static amp_tensor *softsign_gradient(amp_tensor *d, amp_tensor *x) {
     amp_tensor *modulus = amp_abs(x), *below = amp_add_scalar(modulus, amp_int(1)), *square = amp_square(below);
-    if (!amp_dtype_is_complex(x->dtype)) return amp_div(d, square);
+    if (!amp_dtype_is_complex(x->dtype))
+        return amp_masked_fill(amp_div(d, square), amp_isinf(x), amp_float((double)NAN));
     amp_tensor *along = amp_real(amp_mul(amp_conjugate(d), x));
     amp_tensor *safe = amp_masked_fill(modulus, amp_eq_scalar(modulus, amp_int(0)), amp_int(1));
     return amp_sub(amp_div(d, below), amp_mul(amp_div(x, safe), amp_div(along, square)));
@@ -126,6 +129,7 @@ void amp_gradient_softmin(amp_gradient *g) {
 void amp_gradient_log_softmax(amp_gradient *g) {
     const amp_log_softmax_args *a = g->args;
     amp_tensor *y = amp_wide(g->results[0]), *d = amp_wide(g->of[0]);
-    amp_tensor *gradient = y && y->rank == 0 ? amp_zero_gradient(g) : amp_sub(d, amp_mul(amp_exp(y), sum_along(d, a->dim)));
+    amp_tensor *gradient =
+        y && y->rank == 0 ? amp_zero_gradient(g) : amp_sub(d, amp_mul(amp_exp(y), sum_along(d, a->dim)));
     amp_gradient_give(g, &a->input, gradient);
 }

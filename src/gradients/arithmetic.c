@@ -52,8 +52,8 @@ void amp_gradient_div(amp_gradient *g) {
 
 void amp_gradient_div_scalar(amp_gradient *g) {
     const amp_div_scalar_args *a = g->args;
-    amp_tensor *gradient = a->rounding_mode ? amp_zero_gradient(g)
-                                            : amp_div_scalar(g->of[0], amp_scalar_conjugate(a->other));
+    amp_tensor *gradient =
+        a->rounding_mode ? amp_zero_gradient(g) : amp_div_scalar(g->of[0], amp_scalar_conjugate(a->other));
     amp_gradient_give(g, &a->input, gradient);
 }
 

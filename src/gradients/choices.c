@@ -64,8 +64,7 @@ static amp_tensor *within(const amp_clamp_tensor_args *a) {
 void amp_gradient_clamp_tensor(amp_gradient *g) {
     const amp_clamp_tensor_args *a = g->args;
     amp_tensor *d = g->of[0];
-    if (amp_gradient_wants(g, &a->input))
-        amp_gradient_give(g, &a->input, zero_where(amp_logical_not(within(a)), d));
+    if (amp_gradient_wants(g, &a->input)) amp_gradient_give(g, &a->input, zero_where(amp_logical_not(within(a)), d));
     if (amp_gradient_wants(g, &a->min)) {
         amp_tensor *taken = amp_lt(a->input, a->min);
         if (a->max) taken = amp_logical_and(taken, amp_lt(a->min, a->max));

@@ -100,7 +100,8 @@ void amp_gradient_logit(amp_gradient *g) {
     amp_tensor *x = amp_wide(a->input), *gradient = amp_div(g->of[0], amp_mul(x, less(1.0, x)));
     if (a->eps.set) {
         const amp_scalar low = amp_float(a->eps.value), high = amp_float(1.0 - a->eps.value);
-        gradient = amp_masked_fill(gradient, amp_logical_or(amp_lt_scalar(x, low), amp_gt_scalar(x, high)), amp_float(0));
+        gradient =
+            amp_masked_fill(gradient, amp_logical_or(amp_lt_scalar(x, low), amp_gt_scalar(x, high)), amp_float(0));
     }
     amp_gradient_give(g, &a->input, gradient);
 }

@@ -14,8 +14,10 @@ static amp_tensor *zero_where(amp_tensor *mask, amp_tensor *t) {
 /* ---- Powers ------------------------------------------------------------------------------------------------------ */
 
 static amp_scalar number_less_1(amp_scalar n) {
-    if (n.kind == AMP_SCALAR_INT) n.i--;
-    else n.re -= 1.0;
+    if (n.kind == AMP_SCALAR_INT)
+        n.i--;
+    else
+        n.re -= 1.0;
     return n;
 }
 
@@ -58,8 +60,8 @@ void amp_gradient_pow(amp_gradient *g) {
 void amp_gradient_pow_base(amp_gradient *g) {
     const amp_pow_scalar_base_args *a = g->args;
     amp_tensor *result = prepared(g->results[0]);
-    amp_tensor *base = amp_full(AMP_DIMS(1), amp_scalar_conjugate(a->input), .dtype = result->dtype,
-                                .device = (int)g->device);
+    amp_tensor *base =
+        amp_full(AMP_DIMS(1), amp_scalar_conjugate(a->input), .dtype = result->dtype, .device = (int)g->device);
     amp_tensor *gradient = amp_mul(g->of[0], amp_mul(result, amp_log(amp_reshape(base, (amp_dims)AMP_NO_DIMS))));
     if (is_zero(a->input)) gradient = zero_where(not_negative(a->exponent), gradient);
     amp_gradient_give(g, &a->exponent, gradient);
@@ -120,7 +122,8 @@ void amp_gradient_xlogy(amp_gradient *g) {
 
 void amp_gradient_xlogy_other(amp_gradient *g) {
     const amp_xlogy_scalar_other_args *a = g->args;
-    const bool is_positive = a->other.kind == AMP_SCALAR_INT || a->other.kind == AMP_SCALAR_BOOL ? a->other.i > 0 : a->other.re > 0;
+    const bool is_positive =
+        a->other.kind == AMP_SCALAR_INT || a->other.kind == AMP_SCALAR_BOOL ? a->other.i > 0 : a->other.re > 0;
     amp_tensor *gradient = amp_xlogy_scalar_other(g->of[0], amp_scalar_conjugate(a->other));
     if (!is_positive) gradient = zero_where(amp_eq_scalar(a->input, amp_float(0)), gradient);
     amp_gradient_give(g, &a->input, gradient);

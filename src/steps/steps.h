@@ -15,6 +15,7 @@
 #include "steps/rnn.h"
 #include "steps/rows.h"
 #include "steps/scatter_kinds.h"
+#include "steps/slopes.h"
 #include "steps/taps.h"
 
 /* Variances, or deviations (power ½), of a floating or complex input into output 0 and, if asked for, means into
@@ -102,6 +103,8 @@ typedef struct amp_steps {
 
     /* ---- Elements ---- */
     amp_status (*write_range)(amp_tensor *out, const amp_scalar *start, const amp_scalar *step); /* of a dense vector */
+    /* NULL: made of other ops. */
+    amp_status (*slope)(amp_call *call, const amp_slope *slope);
     amp_status (*polar)(const amp_call *call, const amp_polar_args *args, amp_tensor *out);
     /* scale and zero_point have one element each; a zero point out of range is refused, or told of later. */
     amp_status (*fake_quantize)(amp_call *call, amp_tensor *input, amp_tensor *scale, amp_tensor *zero_point,

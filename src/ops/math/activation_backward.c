@@ -5,6 +5,8 @@
 #include "ops/math/compose.h"
 #include "policy/promotion.h"
 #include "steps/argument_rules.h"
+#include "steps/constants.h"
+#include "steps/steps.h"
 
 static amp_tensor *plus(amp_tensor *t, double number) {
     return amp_add_scalar(t, amp_float(number));
@@ -23,25 +25,35 @@ static amp_tensor *wide(amp_tensor *t) {
     return t && (t->dtype == AMP_BF16 || t->dtype == AMP_F16) ? amp_to(t, AMP_F32) : t;
 }
 
+/* One pass, unless the parts are recorded for their gradients. */
+static bool has_step(const amp_call *call, const amp_slope *s) {
+    const bool are_real = amp_dtype_is_floating(s->d->dtype) && amp_dtype_is_floating(s->x->dtype);
+    return are_real && call->inner_layers == 0 && amp_steps_of(call)->slope;
+}
+
 static amp_status give(amp_call *call, amp_tensor *d, amp_tensor *x, amp_tensor *gradient) {
     const amp_dtype dtype = amp_result_type((amp_tensor *[]){d, x}, 2, NULL, 0);
     return amp_return(call, gradient && gradient->dtype != dtype ? amp_to(gradient, dtype) : gradient);
 }
 
-#define BACKWARD(name, second, gradient)                                                                               \
+/* `...`: numbers of the step. */
+#define BACKWARD(NAME, name, second, gradient, ...)                                                                    \
     amp_status amp_op_##name##_backward(amp_call *call) {                                                              \
         const amp_##name##_backward_args *a = call->args;                                                              \
+        const amp_slope step = {AMP_SLOPE_##NAME, a->grad_output, a->second, {__VA_ARGS__}};                           \
+        if (has_step(call, &step)) return amp_steps_of(call)->slope(call, &step);                                      \
         amp_tensor *d = a->grad_output, *x = wide(a->second);                                                          \
         return give(call, d, a->second, gradient);                                                                     \
     }
 
-BACKWARD(sigmoid, output, amp_mul(d, amp_mul(x, less(1.0, x))))
-BACKWARD(tanh, output, amp_mul(d, less(1.0, amp_square(x))))
-BACKWARD(threshold, input, zero_where(amp_le_scalar(x, a->threshold), d))
-BACKWARD(hardtanh, input,
-         zero_where(amp_logical_or(amp_le_scalar(x, a->min_val), amp_ge_scalar(x, a->max_val)), d))
-BACKWARD(leaky_relu, input,
-         amp_where(amp_gt_scalar(x, amp_float(0)), wide(d), times(wide(d), a->negative_slope)))
+BACKWARD(SIGMOID, sigmoid, output, amp_mul(d, amp_mul(x, less(1.0, x))), 0)
+BACKWARD(TANH, tanh, output, amp_mul(d, less(1.0, amp_square(x))), 0)
+BACKWARD(THRESHOLD, threshold, input, zero_where(amp_le_scalar(x, a->threshold), d), amp_real_part(&a->threshold))
+BACKWARD(HARDTANH, hardtanh, input,
+         zero_where(amp_logical_or(amp_le_scalar(x, a->min_val), amp_ge_scalar(x, a->max_val)), d),
+         amp_real_part(&a->min_val), amp_real_part(&a->max_val))
+BACKWARD(LEAKY_RELU, leaky_relu, input,
+         amp_where(amp_gt_scalar(x, amp_float(0)), wide(d), times(wide(d), a->negative_slope)), a->negative_slope)
 
 /* Above zero the exponential, which may be infinite there, is not used. */
 static amp_tensor *elu_slope(const amp_elu_backward_args *a, amp_tensor *x, amp_tensor *is_below) {
@@ -49,7 +61,8 @@ static amp_tensor *elu_slope(const amp_elu_backward_args *a, amp_tensor *x, amp_
     amp_tensor *below = times(power, a->alpha * a->scale * a->input_scale);
     return amp_masked_fill(below, amp_logical_not(is_below), amp_float(a->scale));
 }
-BACKWARD(elu, input, amp_mul(d, elu_slope(a, x, amp_le_scalar(x, amp_float(0)))))
+BACKWARD(ELU, elu, input, amp_mul(d, elu_slope(a, x, amp_le_scalar(x, amp_float(0)))),
+         a->alpha * a->scale * a->input_scale, a->input_scale, a->scale)
 
 /* φ(x) = e^(-x²/2)/√2π. */
 static amp_tensor *gelu_slope(amp_tensor *x) {
@@ -69,6 +82,8 @@ amp_status amp_op_gelu_backward(amp_call *call) {
     const amp_gelu_backward_args *a = call->args;
     bool by_tanh;
     AMP_TRY(amp_read_gelu_form(call, a->approximate, &by_tanh));
+    const amp_slope step = {by_tanh ? AMP_SLOPE_GELU_TANH : AMP_SLOPE_GELU, a->grad_output, a->input, {0}};
+    if (has_step(call, &step)) return amp_steps_of(call)->slope(call, &step);
     amp_tensor *x = wide(a->input), *slope = by_tanh ? gelu_tanh_slope(x) : gelu_slope(x);
     return give(call, a->grad_output, a->input, amp_mul(a->grad_output, slope));
 }
@@ -76,31 +91,38 @@ amp_status amp_op_gelu_backward(amp_call *call) {
 static amp_tensor *silu_slope(amp_tensor *x, amp_tensor *s) {
     return amp_mul(s, plus(amp_mul(x, less(1.0, s)), 1.0));
 }
-BACKWARD(silu, input, amp_mul(d, silu_slope(x, amp_sigmoid(x))))
+BACKWARD(SILU, silu, input, amp_mul(d, silu_slope(x, amp_sigmoid(x))), 0)
 
 /* t = tanh(softplus x): t + x·σ·(1 - t²). */
 static amp_tensor *mish_slope(amp_tensor *x) {
     amp_tensor *t = amp_tanh(amp_softplus(x));
     return amp_add(t, amp_mul(amp_mul(x, amp_sigmoid(x)), less(1.0, amp_square(t))));
 }
-BACKWARD(mish, input, amp_mul(d, mish_slope(x)))
+BACKWARD(MISH, mish, input, amp_mul(d, mish_slope(x)), 0)
 
 static amp_tensor *softplus_gradient(amp_tensor *d, amp_tensor *x, amp_scalar beta, amp_scalar threshold) {
     amp_tensor *scaled = amp_mul_scalar(x, beta);
     return amp_where(amp_gt_scalar(scaled, threshold), wide(d), amp_mul(wide(d), amp_sigmoid(scaled)));
 }
-BACKWARD(softplus, input, softplus_gradient(d, x, a->beta, a->threshold))
-BACKWARD(log_sigmoid, input, amp_mul(d, amp_sigmoid(amp_neg(x))))
+BACKWARD(SOFTPLUS, softplus, input, softplus_gradient(d, x, a->beta, a->threshold), amp_real_part(&a->beta),
+         amp_real_part(&a->threshold))
+
+/* From the side whose sigmoid is small, so that slopes of it keep their digits. */
+static amp_tensor *log_sigmoid_slope(amp_tensor *x) {
+    return amp_where(amp_lt_scalar(x, amp_float(0)), less(1.0, amp_sigmoid(x)), amp_sigmoid(amp_neg(x)));
+}
+BACKWARD(LOG_SIGMOID, log_sigmoid, input, amp_mul(d, log_sigmoid_slope(x)), 0)
 
 /* Not within (-3, 3). */
 static amp_tensor *is_flat(amp_tensor *x) {
     return amp_logical_or(amp_le_scalar(x, amp_float(-3)), amp_ge_scalar(x, amp_float(3)));
 }
-BACKWARD(hardsigmoid, input, zero_where(is_flat(x), times(wide(d), 1.0 / 6.0)))
+/* The sixth is f32's in f64 too, as PyTorch has it. */
+BACKWARD(HARDSIGMOID, hardsigmoid, input, zero_where(is_flat(x), times(wide(d), (double)(1.0F / 6.0F))), 0)
 
 static amp_tensor *hardswish_gradient(amp_tensor *d, amp_tensor *x) {
     amp_tensor *inner = amp_mul(d, plus(times(x, 1.0 / 3.0), 0.5));
     amp_tensor *upper = amp_where(amp_ge_scalar(x, amp_float(3)), d, inner);
     return zero_where(amp_le_scalar(x, amp_float(-3)), upper);
 }
-BACKWARD(hardswish, input, hardswish_gradient(wide(d), x))
+BACKWARD(HARDSWISH, hardswish, input, hardswish_gradient(wide(d), x), 0)
