@@ -11,6 +11,7 @@ const amp_steps amp_cpu_step_table = {
     .rnn_pass = amp_cpu_rnn_pass,
     .write_range = amp_cpu_write_range,
     .slope = amp_cpu_slope,
+    .softmax_slope = amp_cpu_softmax_slope,
     .polar = amp_cpu_polar,
     .fake_quantize = amp_cpu_fake_quantize,
     .difference_of_products = amp_cpu_difference_of_products,

@@ -1286,6 +1286,11 @@ static const amp_arg_info args_digamma[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_digamma_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_digamma_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_polygamma[] = {
+    {"n", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_polygamma_args, n), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_polygamma_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_polygamma_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sigmoid[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sigmoid_args, input), 0, NO_DEFAULT},
 };
@@ -1538,6 +1543,18 @@ static const amp_arg_info args_hardswish_backward[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hardswish_backward_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_hardswish_backward_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_softmax_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_softmax_backward_args, grad_output), 0, NO_DEFAULT},
+    {"output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_softmax_backward_args, output), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_softmax_backward_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_softmax_backward_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_log_softmax_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log_softmax_backward_args, grad_output), 0, NO_DEFAULT},
+    {"output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log_softmax_backward_args, output), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_log_softmax_backward_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_log_softmax_backward_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_layer_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_layer_norm_args, input), 0, NO_DEFAULT},
     {"normalized_shape", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_layer_norm_args, normalized_shape), 0, NO_DEFAULT},
@@ -4671,6 +4688,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_digamma_args), 16, args_digamma, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_polygamma, "polygamma", "", "polygamma",
+     "polygamma(int n, Tensor input) -> Tensor",
+     "The n-th derivative of digamma, which is number 0.",
+     NULL, sizeof(amp_polygamma_args), 24, args_polygamma, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sigmoid, "sigmoid", "", "sigmoid",
      "sigmoid(Tensor input) -> Tensor",
      "1 / (1 + exp(-input)).",
@@ -4964,6 +4987,18 @@ const amp_op_info amp_op_table[] = {
      "The gradient of hardswish: grad_output * (input / 3 + 1/2) between -3 and 3, 0 below, grad_output above.",
      NULL, sizeof(amp_hardswish_backward_args), 24, args_hardswish_backward, 2, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_softmax_backward, "softmax_backward", "", "softmax_backward",
+     "softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
+     "The gradient of softmax from its result: output * (grad_output - the sum of grad_output * output along dim).",
+     NULL, sizeof(amp_softmax_backward_args), 32, args_softmax_backward, 3, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_log_softmax_backward, "log_softmax_backward", "", "log_softmax_backward",
+     "log_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
+     "The gradient of log_softmax from its result: grad_output - exp(output) * the sum of grad_output along dim.",
+     NULL, sizeof(amp_log_softmax_backward_args), 32, args_log_softmax_backward, 3, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_layer_norm, "layer_norm", "", "layer_norm",
      "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
@@ -6702,6 +6737,7 @@ const amp_op_name amp_op_names[] = {
     {"log2", AMP_OP_ID_log2},
     {"log_sigmoid_backward", AMP_OP_ID_log_sigmoid_backward},
     {"log_softmax", AMP_OP_ID_log_softmax},
+    {"log_softmax_backward", AMP_OP_ID_log_softmax_backward},
     {"logaddexp", AMP_OP_ID_logaddexp},
     {"logaddexp2", AMP_OP_ID_logaddexp2},
     {"logcumsumexp", AMP_OP_ID_logcumsumexp},
@@ -6808,6 +6844,7 @@ const amp_op_name amp_op_names[] = {
     {"pixel_unshuffle", AMP_OP_ID_pixel_unshuffle},
     {"poisson_nll_loss", AMP_OP_ID_poisson_nll_loss},
     {"polar", AMP_OP_ID_polar},
+    {"polygamma", AMP_OP_ID_polygamma},
     {"pow", AMP_OP_ID_pow},
     {"pow.scalar", AMP_OP_ID_pow_scalar},
     {"pow.scalar_base", AMP_OP_ID_pow_scalar_base},
@@ -6882,6 +6919,7 @@ const amp_op_name amp_op_names[] = {
     {"smooth_l1_loss", AMP_OP_ID_smooth_l1_loss},
     {"soft_margin_loss", AMP_OP_ID_soft_margin_loss},
     {"softmax", AMP_OP_ID_softmax},
+    {"softmax_backward", AMP_OP_ID_softmax_backward},
     {"softmin", AMP_OP_ID_softmin},
     {"softplus", AMP_OP_ID_softplus},
     {"softplus_backward", AMP_OP_ID_softplus_backward},
@@ -6971,4 +7009,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 583;
+const int amp_op_name_count = 586;

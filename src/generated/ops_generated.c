@@ -1853,6 +1853,13 @@ amp_tensor *amp_digamma_inplace_call(const amp_digamma_args *args) {
 amp_tensor *amp_digamma_out_call(amp_tensor *out, const amp_digamma_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_digamma], AMP_FORM_OUT, args, out);
 }
+FITS(polygamma);
+amp_tensor *amp_polygamma_call(const amp_polygamma_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_polygamma], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_polygamma_out_call(amp_tensor *out, const amp_polygamma_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_polygamma], AMP_FORM_OUT, args, out);
+}
 FITS(sigmoid);
 amp_tensor *amp_sigmoid_call(const amp_sigmoid_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_sigmoid], AMP_FORM_FUNCTION, args, NULL);
@@ -2177,6 +2184,14 @@ amp_tensor *amp_hardsigmoid_backward_call(const amp_hardsigmoid_backward_args *a
 FITS(hardswish_backward);
 amp_tensor *amp_hardswish_backward_call(const amp_hardswish_backward_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_hardswish_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(softmax_backward);
+amp_tensor *amp_softmax_backward_call(const amp_softmax_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_softmax_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(log_softmax_backward);
+amp_tensor *amp_log_softmax_backward_call(const amp_log_softmax_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_log_softmax_backward], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(layer_norm);
 amp_tensor *amp_layer_norm_call(const amp_layer_norm_args *args) {

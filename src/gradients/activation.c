@@ -52,7 +52,7 @@ FROM_INPUT(softshrink, shrunk(d, x, a->lambd))
 /* 1/(1 + |x|)², at infinity NaN as PyTorch's quotient; of a complex x both what the quotient and what the modulus give. */
 static amp_tensor *softsign_gradient(amp_tensor *d, amp_tensor *x) {
     amp_tensor *modulus = amp_abs(x), *below = amp_add_scalar(modulus, amp_int(1)), *square = amp_square(below);
-    if (!amp_dtype_is_complex(x->dtype))
+    if (!x || !amp_dtype_is_complex(x->dtype))
         return amp_masked_fill(amp_div(d, square), amp_isinf(x), amp_float((double)NAN));
     amp_tensor *along = amp_real(amp_mul(amp_conjugate(d), x));
     amp_tensor *safe = amp_masked_fill(modulus, amp_eq_scalar(modulus, amp_int(0)), amp_int(1));
@@ -104,15 +104,10 @@ void amp_gradient_glu(amp_gradient *g) {
 
 /* ---- softmax ----------------------------------------------------------------------------------------------------- */
 
-static amp_tensor *sum_along(amp_tensor *t, int64_t dim) {
-    return amp_sum(t, .dim = AMP_DIMS(dim), .keepdim = true);
-}
-
-/* y·(d - Σ y·d) */
+/* A number's softmax is 1, whatever it is. */
 static amp_tensor *softmax_gradient(const amp_gradient *g, int64_t dim) {
-    amp_tensor *y = amp_wide(g->results[0]), *d = amp_wide(g->of[0]);
-    if (y && y->rank == 0) return amp_zero_gradient(g);
-    return amp_mul(y, amp_sub(d, sum_along(amp_mul(y, d), dim)));
+    amp_tensor *y = amp_conjugate(g->results[0]);
+    return g->results[0]->rank == 0 ? amp_zero_gradient(g) : amp_softmax_backward(g->of[0], y, dim);
 }
 
 void amp_gradient_softmax(amp_gradient *g) {
@@ -125,11 +120,10 @@ void amp_gradient_softmin(amp_gradient *g) {
     amp_gradient_give(g, &a->input, amp_neg(softmax_gradient(g, a->dim)));
 }
 
-/* d - e^y·Σ d */
 void amp_gradient_log_softmax(amp_gradient *g) {
     const amp_log_softmax_args *a = g->args;
-    amp_tensor *y = amp_wide(g->results[0]), *d = amp_wide(g->of[0]);
+    amp_tensor *y = amp_conjugate(g->results[0]);
     amp_tensor *gradient =
-        y && y->rank == 0 ? amp_zero_gradient(g) : amp_sub(d, amp_mul(amp_exp(y), sum_along(d, a->dim)));
+        g->results[0]->rank == 0 ? amp_zero_gradient(g) : amp_log_softmax_backward(g->of[0], y, a->dim);
     amp_gradient_give(g, &a->input, gradient);
 }

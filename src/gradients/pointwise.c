@@ -62,6 +62,13 @@ FROM_INPUT(erfc, amp_mul(d, times(amp_exp(amp_neg(amp_square(x))), -M_2_SQRTPI))
 FROM_RESULT(erfinv, amp_mul(d, times(amp_exp(amp_square(y)), 1.0 / M_2_SQRTPI)))
 FROM_INPUT(lgamma, amp_mul(d, amp_digamma(x)))
 
+FROM_INPUT(digamma, amp_mul(d, amp_polygamma(1, x)))
+
+void amp_gradient_polygamma(amp_gradient *g) {
+    const amp_polygamma_args *a = g->args;
+    amp_gradient_give(g, &a->input, amp_mul(g->of[0], amp_polygamma(a->n + 1, amp_wide(a->input))));
+}
+
 /* What jumps or is constant everywhere. */
 void amp_gradient_zero(amp_gradient *g) {
     amp_gradient_give(g, amp_first_argument(g), amp_zero_gradient(g));
@@ -152,7 +159,8 @@ void amp_gradient_fake_quantize(amp_gradient *g) {
 void amp_gradient_fake_quantize_tensors(amp_gradient *g) {
     const amp_fake_quantize_per_tensor_affine_tensor_qparams_args *a = g->args;
     amp_tensor *x = amp_wide(a->input), *inverse = amp_reciprocal(amp_to(a->scale, AMP_F32));
-    amp_tensor *grid = amp_round(amp_mul(x, amp_to(amp_reshape(inverse, (amp_dims)AMP_NO_DIMS), x->dtype)));
+    amp_tensor *grid =
+        amp_round(amp_mul(x, amp_to(amp_reshape(inverse, (amp_dims)AMP_NO_DIMS), x ? x->dtype : AMP_F32)));
     amp_tensor *steps = amp_add(grid, amp_reshape(a->zero_point, (amp_dims)AMP_NO_DIMS));
     amp_gradient_give(g, &a->input, within_grid(g->of[0], steps, a->quant_min, a->quant_max));
 }

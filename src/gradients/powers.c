@@ -60,8 +60,8 @@ void amp_gradient_pow(amp_gradient *g) {
 void amp_gradient_pow_base(amp_gradient *g) {
     const amp_pow_scalar_base_args *a = g->args;
     amp_tensor *result = prepared(g->results[0]);
-    amp_tensor *base =
-        amp_full(AMP_DIMS(1), amp_scalar_conjugate(a->input), .dtype = result->dtype, .device = (int)g->device);
+    amp_tensor *base = amp_full(AMP_DIMS(1), amp_scalar_conjugate(a->input), .dtype = result ? result->dtype : AMP_F32,
+                                .device = (int)g->device);
     amp_tensor *gradient = amp_mul(g->of[0], amp_mul(result, amp_log(amp_reshape(base, (amp_dims)AMP_NO_DIMS))));
     if (is_zero(a->input)) gradient = zero_where(not_negative(a->exponent), gradient);
     amp_gradient_give(g, &a->exponent, gradient);
@@ -114,7 +114,7 @@ void amp_gradient_xlogy(amp_gradient *g) {
     amp_tensor *x = prepared(a->input), *y = prepared(a->other), *d = g->of[0];
     if (amp_gradient_wants(g, &a->input)) {
         amp_tensor *nothing = amp_eq_scalar(a->input, amp_float(0));
-        if (!amp_dtype_is_complex(y->dtype)) nothing = amp_logical_and(nothing, amp_le_scalar(y, amp_float(0)));
+        if (!amp_dtype_is_complex(a->other->dtype)) nothing = amp_logical_and(nothing, amp_le_scalar(y, amp_float(0)));
         amp_gradient_give(g, &a->input, zero_where(nothing, amp_xlogy(d, y)));
     }
     if (amp_gradient_wants(g, &a->other)) amp_gradient_give(g, &a->other, amp_mul(d, amp_div(x, y)));

@@ -564,6 +564,34 @@ AMP_API amp_tensor *amp_hardswish_backward_call(const amp_hardswish_backward_arg
 #define amp_hardswish_backward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input", amp_hardswish_backward_call(AMP_ARGS_(hardswish_backward, grad_output, r1_, __VA_ARGS__)))
 #endif
 
+/* The gradient of softmax from its result: output * (grad_output - the sum of grad_output * output along dim).
+ * softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_softmax_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_softmax_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *output AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+} amp_softmax_backward_args;
+AMP_API amp_tensor *amp_softmax_backward_call(const amp_softmax_backward_args *args);
+#ifndef __cplusplus
+#define amp_softmax_backward(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, output, dim", amp_softmax_backward_call(AMP_ARGS_MISSING_(softmax_backward, (.dim = AMP_MISSING_INT_), grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* The gradient of log_softmax from its result: grad_output - exp(output) * the sum of grad_output along dim.
+ * log_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_log_softmax_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_log_softmax_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *output AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+} amp_log_softmax_backward_args;
+AMP_API amp_tensor *amp_log_softmax_backward_call(const amp_log_softmax_backward_args *args);
+#ifndef __cplusplus
+#define amp_log_softmax_backward(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, output, dim", amp_log_softmax_backward_call(AMP_ARGS_MISSING_(log_softmax_backward, (.dim = AMP_MISSING_INT_), grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -624,6 +624,26 @@ inline tensor hardswish_backward(const tensor &grad_output, const tensor &input)
     return detail::made(amp_hardswish_backward_call(&args_));
 }
 
+/* The gradient of softmax from its result: output * (grad_output - the sum of grad_output * output along dim).
+ * softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor */
+inline tensor softmax_backward(const tensor &grad_output, const tensor &output, int64_t dim) {
+    amp_softmax_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.output = output.get();
+    args_.dim = dim;
+    return detail::made(amp_softmax_backward_call(&args_));
+}
+
+/* The gradient of log_softmax from its result: grad_output - exp(output) * the sum of grad_output along dim.
+ * log_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor */
+inline tensor log_softmax_backward(const tensor &grad_output, const tensor &output, int64_t dim) {
+    amp_log_softmax_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.output = output.get();
+    args_.dim = dim;
+    return detail::made(amp_log_softmax_backward_call(&args_));
+}
+
 } // namespace AMP_ERRORS_
 
 } // namespace amp

@@ -57,11 +57,11 @@ SLOPE s_gelu_tanh(ARGUMENTS) {
 SLOPE s_silu(ARGUMENTS) {
     return d * (v_sigmoid(x) * v_fma(x, v_sigmoid(-x), v_set1(1.0f)));
 }
-/* t + x·σ·(1 - t²), t = n/(n + 2), n = e·(e + 2), e = e^x: 1 - t² = (2/(n + 2))·(1 + t). */
+/* t + x·σ·(1 - t²), t = n/(n + 2), n = e·(e + 2), e = e^x: 1 - t² = (2/(n + 2))·(1 + t). Of infinity NaN, as the sum has it. */
 SLOPE s_mish(ARGUMENTS) {
     const vf two = v_set1(2.0f), one = v_set1(1.0f), e = v_exp(v_min(v_set1(20.0f), x));
-    const vf n = e * (e + two), t = n / (n + two), slope = v_fma(x * (e / (e + one)), two / (n + two) * (one + t), t);
-    return d * v_select(v_lt(v_set1(20.0f), x), one, slope);
+    const vf n = e * (e + two), t = n / (n + two), steep = e / (e + one) * (two / (n + two) * (one + t));
+    return d * v_fma(x, v_select(v_lt(v_set1(20.0f), x), v_set1(0.0f), steep), t);
 }
 SLOPE s_softplus(ARGUMENTS) {
     const vf scaled = x * p;
@@ -79,6 +79,13 @@ SLOPE s_hardswish(ARGUMENTS) {
     const vf three = v_set1(3.0f), inner = d * (x / three + v_set1(0.5f));
     const vf lower = v_select(v_lt(-three, x), inner, v_set1(0.0f));
     return v_select(v_unordered(x, x), inner, v_select(v_lt(x, three), lower, d));
+}
+
+SLOPE s_softmax(ARGUMENTS) {
+    return x * (d - p);
+}
+SLOPE s_log_softmax(ARGUMENTS) {
+    return v_fma(-v_exp(x), p, d);
 }
 
 #define DEFINE_SLOPE(NAME, name)                                                                                       \

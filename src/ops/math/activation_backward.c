@@ -6,6 +6,7 @@
 #include "policy/promotion.h"
 #include "steps/argument_rules.h"
 #include "steps/constants.h"
+#include "steps/shape_rules.h"
 #include "steps/steps.h"
 
 static amp_tensor *plus(amp_tensor *t, double number) {
@@ -32,7 +33,7 @@ static bool has_step(const amp_call *call, const amp_slope *s) {
 }
 
 static amp_status give(amp_call *call, amp_tensor *d, amp_tensor *x, amp_tensor *gradient) {
-    const amp_dtype dtype = amp_result_type((amp_tensor *[]){d, x}, 2, NULL, 0);
+    const amp_dtype dtype = amp_floating_result(amp_result_type((amp_tensor *[]){d, x}, 2, NULL, 0));
     return amp_return(call, gradient && gradient->dtype != dtype ? amp_to(gradient, dtype) : gradient);
 }
 
@@ -98,7 +99,12 @@ static amp_tensor *mish_slope(amp_tensor *x) {
     amp_tensor *t = amp_tanh(amp_softplus(x));
     return amp_add(t, amp_mul(amp_mul(x, amp_sigmoid(x)), less(1.0, amp_square(t))));
 }
-BACKWARD(MISH, mish, input, amp_mul(d, mish_slope(x)), 0)
+
+/* Slopes of it cancel: those are taken in f64. */
+static amp_tensor *mish_gradient(const amp_call *call, amp_tensor *d, amp_tensor *x) {
+    return amp_mul(d, mish_slope(call->inner_layers && x && !amp_dtype_is_complex(x->dtype) ? amp_to(x, AMP_F64) : x));
+}
+BACKWARD(MISH, mish, input, mish_gradient(call, d, x), 0)
 
 static amp_tensor *softplus_gradient(amp_tensor *d, amp_tensor *x, amp_scalar beta, amp_scalar threshold) {
     amp_tensor *scaled = amp_mul_scalar(x, beta);
@@ -126,3 +132,33 @@ static amp_tensor *hardswish_gradient(amp_tensor *d, amp_tensor *x) {
     return zero_where(amp_le_scalar(x, amp_float(-3)), upper);
 }
 BACKWARD(HARDSWISH, hardswish, input, hardswish_gradient(wide(d), x), 0)
+
+/* ---- softmax ----------------------------------------------------------------------------------------------------- */
+
+static amp_tensor *sum_along(amp_tensor *t, int64_t dim) {
+    return amp_sum(t, .dim = AMP_DIMS(dim), .keepdim = true);
+}
+
+static amp_tensor *softmax_parts(amp_tensor *d, amp_tensor *y, int64_t dim, bool logarithm) {
+    if (logarithm) return amp_sub(d, amp_mul(amp_exp(y), sum_along(d, dim)));
+    return amp_mul(y, amp_sub(d, sum_along(amp_mul(y, d), dim)));
+}
+
+static amp_status softmax_backward(amp_call *call, amp_tensor *d, amp_tensor *y, int64_t dim, bool logarithm) {
+    int wrapped;
+    AMP_TRY(amp_wrap_dim(call, "dim", dim, y->rank, &wrapped));
+    AMP_TRY(amp_call_check_shape(call, "grad_output", d, y->rank, y->shape));
+    const bool is_plain = d->dtype == y->dtype && amp_dtype_is_floating(y->dtype) && wrapped == y->rank - 1;
+    if (is_plain && call->inner_layers == 0 && amp_steps_of(call)->softmax_slope)
+        return amp_steps_of(call)->softmax_slope(call, d, y, logarithm);
+    return give(call, d, y, softmax_parts(wide(d), wide(y), dim, logarithm));
+}
+
+amp_status amp_op_softmax_backward(amp_call *call) {
+    const amp_softmax_backward_args *a = call->args;
+    return softmax_backward(call, a->grad_output, a->output, a->dim, false);
+}
+amp_status amp_op_log_softmax_backward(amp_call *call) {
+    const amp_log_softmax_backward_args *a = call->args;
+    return softmax_backward(call, a->grad_output, a->output, a->dim, true);
+}
