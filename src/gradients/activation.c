@@ -41,6 +41,19 @@ FROM_INPUT(hardswish, amp_hardswish_backward(d, x))
 FROM_INPUT(threshold, amp_threshold_backward(d, x, a->threshold))
 FROM_INPUT(tanhshrink, amp_mul(d, amp_square(amp_tanh(amp_conjugate(amp_wide(x))))))
 
+/* Of what is straight between its kinks the slope is constant: zeros for the input, as PyTorch has it. */
+#define OF_STRAIGHT(name, again)                                                                                       \
+    void amp_gradient_##name##_backward(amp_gradient *g) {                                                             \
+        const amp_##name##_backward_args *a = g->args;                                                                 \
+        amp_tensor *d = g->of[0], *x = a->input;                                                                       \
+        if (amp_gradient_wants(g, &a->grad_output)) amp_gradient_give(g, &a->grad_output, again);                      \
+        if (amp_gradient_wants(g, &a->input)) amp_gradient_give(g, &a->input, amp_zero_gradient(g));                   \
+    }
+OF_STRAIGHT(threshold, amp_threshold_backward(d, x, a->threshold))
+OF_STRAIGHT(hardtanh, amp_hardtanh_backward(d, x, a->min_val, a->max_val))
+OF_STRAIGHT(leaky_relu, amp_leaky_relu_backward(d, x, a->negative_slope))
+OF_STRAIGHT(hardsigmoid, amp_hardsigmoid_backward(d, x))
+
 /* What is kept within lambda of 0 has none. */
 static amp_tensor *shrunk(amp_tensor *d, amp_tensor *x, amp_scalar lambda) {
     amp_tensor *size = amp_abs(x);
