@@ -2,7 +2,7 @@
 #ifndef AMP_STEPS_ACTIVATION_H
 #define AMP_STEPS_ACTIVATION_H
 
-#include "core/tensor_impl.h"
+#include "amp/types.h"
 
 typedef enum amp_gemm_activation {
     AMP_GEMM_NONE = 0,
