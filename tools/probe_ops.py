@@ -113,6 +113,7 @@ WRITTEN = {
     "cross_entropy_loss": {"input": (2, 3), "target": (2, "i64")},
     "cummin": {"input": (2, 3), "dim": 1},
     "det": {"input": (3, 3)},
+    "detach": {"input": (2, 3)},
     "diag": {"input": (2, 3)},
     "diag_embed": {"input": (2, 3)},
     "diff": {"input": (2, 3)},
