@@ -1326,6 +1326,11 @@ static const amp_arg_info args_digamma[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_digamma_args, input), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_digamma_args) == 16, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_polygamma[] = {
+    {"n", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_polygamma_args, n), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_polygamma_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_polygamma_args) == 24, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_sigmoid[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sigmoid_args, input), 0, NO_DEFAULT},
 };
@@ -1503,6 +1508,93 @@ static const amp_arg_info args_softmin[] = {
     {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_softmin_args, dtype), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_softmin_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_sigmoid_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sigmoid_backward_args, grad_output), 0, NO_DEFAULT},
+    {"output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_sigmoid_backward_args, output), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_sigmoid_backward_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_tanh_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tanh_backward_args, grad_output), 0, NO_DEFAULT},
+    {"output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_tanh_backward_args, output), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_tanh_backward_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_threshold_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_threshold_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_threshold_backward_args, input), 0, NO_DEFAULT},
+    {"threshold", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_threshold_backward_args, threshold), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_threshold_backward_args) == 56, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_hardtanh_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hardtanh_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hardtanh_backward_args, input), 0, NO_DEFAULT},
+    {"min_val", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_hardtanh_backward_args, min_val), 0, NO_DEFAULT},
+    {"max_val", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_hardtanh_backward_args, max_val), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_hardtanh_backward_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_leaky_relu_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_leaky_relu_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_leaky_relu_backward_args, input), 0, NO_DEFAULT},
+    {"negative_slope", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_leaky_relu_backward_args, negative_slope), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_leaky_relu_backward_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_elu_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_elu_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_elu_backward_args, input), 0, NO_DEFAULT},
+    {"alpha", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_elu_backward_args, alpha), 0, NO_DEFAULT},
+    {"scale", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_elu_backward_args, scale), 0, NO_DEFAULT},
+    {"input_scale", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_elu_backward_args, input_scale), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_elu_backward_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_gelu_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gelu_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_gelu_backward_args, input), 0, NO_DEFAULT},
+    {"approximate", AMP_ARG_STRING, 0, offsetof(amp_gelu_backward_args, approximate), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
+};
+_Static_assert(sizeof(amp_gelu_backward_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_silu_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_silu_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_silu_backward_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_silu_backward_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_mish_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mish_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mish_backward_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_mish_backward_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_softplus_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_softplus_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_softplus_backward_args, input), 0, NO_DEFAULT},
+    {"beta", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_softplus_backward_args, beta), 0, NO_DEFAULT},
+    {"threshold", AMP_ARG_SCALAR, AMP_ARG_REQUIRED, offsetof(amp_softplus_backward_args, threshold), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_softplus_backward_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_log_sigmoid_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log_sigmoid_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log_sigmoid_backward_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_log_sigmoid_backward_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_hardsigmoid_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hardsigmoid_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hardsigmoid_backward_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_hardsigmoid_backward_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_hardswish_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hardswish_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_hardswish_backward_args, input), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_hardswish_backward_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_softmax_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_softmax_backward_args, grad_output), 0, NO_DEFAULT},
+    {"output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_softmax_backward_args, output), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_softmax_backward_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_softmax_backward_args) == 32, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_log_softmax_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log_softmax_backward_args, grad_output), 0, NO_DEFAULT},
+    {"output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_log_softmax_backward_args, output), 0, NO_DEFAULT},
+    {"dim", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_log_softmax_backward_args, dim), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_log_softmax_backward_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_layer_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_layer_norm_args, input), 0, NO_DEFAULT},
     {"normalized_shape", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_layer_norm_args, normalized_shape), 0, NO_DEFAULT},
@@ -4666,6 +4758,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_digamma_args), 16, args_digamma, 1, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_INPLACE | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_polygamma, "polygamma", "", "polygamma",
+     "polygamma(int n, Tensor input) -> Tensor",
+     "The n-th derivative of digamma, which is number 0.",
+     NULL, sizeof(amp_polygamma_args), 24, args_polygamma, 2, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_sigmoid, "sigmoid", "", "sigmoid",
      "sigmoid(Tensor input) -> Tensor",
      "1 / (1 + exp(-input)).",
@@ -4882,6 +4980,96 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_softmin_args), 28, args_softmin, 3, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
+    {AMP_OP_ID_sigmoid_backward, "sigmoid_backward", "", "sigmoid_backward",
+     "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+     "The gradient of sigmoid from its result: grad_output * output * (1 - output).",
+     NULL, sizeof(amp_sigmoid_backward_args), 24, args_sigmoid_backward, 2, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_tanh_backward, "tanh_backward", "", "tanh_backward",
+     "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+     "The gradient of tanh from its result: grad_output * (1 - output²).",
+     NULL, sizeof(amp_tanh_backward_args), 24, args_tanh_backward, 2, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_threshold_backward, "threshold_backward", "", "threshold_backward",
+     "threshold_backward(Tensor grad_output, Tensor input, Scalar threshold) -> Tensor",
+     "The gradient of threshold, and with 0 of relu: grad_output, 0 where input is not above the threshold.",
+     NULL, sizeof(amp_threshold_backward_args), 56, args_threshold_backward, 3, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_hardtanh_backward, "hardtanh_backward", "", "hardtanh_backward",
+     "hardtanh_backward(Tensor grad_output, Tensor input, Scalar min_val, Scalar max_val) -> Tensor",
+     "The gradient of hardtanh: grad_output where input lies between the two numbers, 0 elsewhere.",
+     NULL, sizeof(amp_hardtanh_backward_args), 88, args_hardtanh_backward, 4, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_leaky_relu_backward, "leaky_relu_backward", "", "leaky_relu_backward",
+     "leaky_relu_backward(Tensor grad_output, Tensor input, float negative_slope) -> Tensor",
+     "The gradient of leaky_relu: grad_output, times negative_slope where input is not above zero.",
+     NULL, sizeof(amp_leaky_relu_backward_args), 32, args_leaky_relu_backward, 3, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_elu_backward, "elu_backward", "", "elu_backward",
+     "elu_backward(Tensor grad_output, Tensor input, float alpha, float scale, float input_scale) -> Tensor",
+     "The gradient of elu and its kin, of scale * input above zero and scale * alpha * (exp(input_scale * input) - 1) below.",
+     NULL, sizeof(amp_elu_backward_args), 48, args_elu_backward, 5, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_gelu_backward, "gelu_backward", "", "gelu_backward",
+     "gelu_backward(Tensor grad_output, Tensor input, *, str approximate=\"none\") -> Tensor",
+     "The gradient of gelu.",
+     NULL, sizeof(amp_gelu_backward_args), 32, args_gelu_backward, 3, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_silu_backward, "silu_backward", "", "silu_backward",
+     "silu_backward(Tensor grad_output, Tensor input) -> Tensor",
+     "The gradient of silu: grad_output * s * (1 + input * (1 - s)), s the sigmoid of input.",
+     NULL, sizeof(amp_silu_backward_args), 24, args_silu_backward, 2, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_mish_backward, "mish_backward", "", "mish_backward",
+     "mish_backward(Tensor grad_output, Tensor input) -> Tensor",
+     "The gradient of mish.",
+     NULL, sizeof(amp_mish_backward_args), 24, args_mish_backward, 2, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_softplus_backward, "softplus_backward", "", "softplus_backward",
+     "softplus_backward(Tensor grad_output, Tensor input, Scalar beta, Scalar threshold) -> Tensor",
+     "The gradient of softplus: grad_output * sigmoid(beta * input); grad_output itself where beta * input is above threshold.",
+     NULL, sizeof(amp_softplus_backward_args), 88, args_softplus_backward, 4, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_log_sigmoid_backward, "log_sigmoid_backward", "", "log_sigmoid_backward",
+     "log_sigmoid_backward(Tensor grad_output, Tensor input) -> Tensor",
+     "The gradient of logsigmoid: grad_output * sigmoid(-input).",
+     NULL, sizeof(amp_log_sigmoid_backward_args), 24, args_log_sigmoid_backward, 2, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_hardsigmoid_backward, "hardsigmoid_backward", "", "hardsigmoid_backward",
+     "hardsigmoid_backward(Tensor grad_output, Tensor input) -> Tensor",
+     "The gradient of hardsigmoid: grad_output / 6 between -3 and 3, 0 elsewhere.",
+     NULL, sizeof(amp_hardsigmoid_backward_args), 24, args_hardsigmoid_backward, 2, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_hardswish_backward, "hardswish_backward", "", "hardswish_backward",
+     "hardswish_backward(Tensor grad_output, Tensor input) -> Tensor",
+     "The gradient of hardswish: grad_output * (input / 3 + 1/2) between -3 and 3, 0 below, grad_output above.",
+     NULL, sizeof(amp_hardswish_backward_args), 24, args_hardswish_backward, 2, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_ELEMENTWISE, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_softmax_backward, "softmax_backward", "", "softmax_backward",
+     "softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
+     "The gradient of softmax from its result: output * (grad_output - the sum of grad_output * output along dim).",
+     NULL, sizeof(amp_softmax_backward_args), 32, args_softmax_backward, 3, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_log_softmax_backward, "log_softmax_backward", "", "log_softmax_backward",
+     "log_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
+     "The gradient of log_softmax from its result: grad_output - exp(output) * the sum of grad_output along dim.",
+     NULL, sizeof(amp_log_softmax_backward_args), 32, args_log_softmax_backward, 3, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_layer_norm, "layer_norm", "", "layer_norm",
      "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
      "Mean 0 and variance 1 over the last dimensions, then times weight plus bias.",
@@ -6439,6 +6627,7 @@ const amp_op_name amp_op_names[] = {
     {"eig", AMP_OP_ID_eig},
     {"einsum", AMP_OP_ID_einsum},
     {"elu", AMP_OP_ID_elu},
+    {"elu_backward", AMP_OP_ID_elu_backward},
     {"embedding", AMP_OP_ID_embedding},
     {"embedding_bag", AMP_OP_ID_embedding_bag},
     {"embedding_dense_backward", AMP_OP_ID_embedding_dense_backward},
@@ -6510,6 +6699,7 @@ const amp_op_name amp_op_names[] = {
     {"ge.scalar", AMP_OP_ID_ge_scalar},
     {"ge_scalar", AMP_OP_ID_ge_scalar},
     {"gelu", AMP_OP_ID_gelu},
+    {"gelu_backward", AMP_OP_ID_gelu_backward},
     {"geqrf", AMP_OP_ID_geqrf},
     {"glu", AMP_OP_ID_glu},
     {"grid_sampler", AMP_OP_ID_grid_sampler},
@@ -6523,8 +6713,11 @@ const amp_op_name amp_op_names[] = {
     {"gt_scalar", AMP_OP_ID_gt_scalar},
     {"hardshrink", AMP_OP_ID_hardshrink},
     {"hardsigmoid", AMP_OP_ID_hardsigmoid},
+    {"hardsigmoid_backward", AMP_OP_ID_hardsigmoid_backward},
     {"hardswish", AMP_OP_ID_hardswish},
+    {"hardswish_backward", AMP_OP_ID_hardswish_backward},
     {"hardtanh", AMP_OP_ID_hardtanh},
+    {"hardtanh_backward", AMP_OP_ID_hardtanh_backward},
     {"hinge_embedding_loss", AMP_OP_ID_hinge_embedding_loss},
     {"huber_loss", AMP_OP_ID_huber_loss},
     {"hypot", AMP_OP_ID_hypot},
@@ -6556,6 +6749,7 @@ const amp_op_name amp_op_names[] = {
     {"le.scalar", AMP_OP_ID_le_scalar},
     {"le_scalar", AMP_OP_ID_le_scalar},
     {"leaky_relu", AMP_OP_ID_leaky_relu},
+    {"leaky_relu_backward", AMP_OP_ID_leaky_relu_backward},
     {"lerp", AMP_OP_ID_lerp},
     {"lerp.scalar", AMP_OP_ID_lerp_scalar},
     {"lerp_scalar", AMP_OP_ID_lerp_scalar},
@@ -6614,7 +6808,9 @@ const amp_op_name amp_op_names[] = {
     {"log10", AMP_OP_ID_log10},
     {"log1p", AMP_OP_ID_log1p},
     {"log2", AMP_OP_ID_log2},
+    {"log_sigmoid_backward", AMP_OP_ID_log_sigmoid_backward},
     {"log_softmax", AMP_OP_ID_log_softmax},
+    {"log_softmax_backward", AMP_OP_ID_log_softmax_backward},
     {"logaddexp", AMP_OP_ID_logaddexp},
     {"logaddexp2", AMP_OP_ID_logaddexp2},
     {"logcumsumexp", AMP_OP_ID_logcumsumexp},
@@ -6667,6 +6863,7 @@ const amp_op_name amp_op_names[] = {
     {"min_other", AMP_OP_ID_min_other},
     {"minimum", AMP_OP_ID_minimum},
     {"mish", AMP_OP_ID_mish},
+    {"mish_backward", AMP_OP_ID_mish_backward},
     {"mm", AMP_OP_ID_mm},
     {"movedim", AMP_OP_ID_movedim},
     {"mse_loss", AMP_OP_ID_mse_loss},
@@ -6720,6 +6917,7 @@ const amp_op_name amp_op_names[] = {
     {"pixel_unshuffle", AMP_OP_ID_pixel_unshuffle},
     {"poisson_nll_loss", AMP_OP_ID_poisson_nll_loss},
     {"polar", AMP_OP_ID_polar},
+    {"polygamma", AMP_OP_ID_polygamma},
     {"pow", AMP_OP_ID_pow},
     {"pow.scalar", AMP_OP_ID_pow_scalar},
     {"pow.scalar_base", AMP_OP_ID_pow_scalar_base},
@@ -6782,8 +6980,10 @@ const amp_op_name amp_op_names[] = {
     {"select", AMP_OP_ID_select},
     {"selu", AMP_OP_ID_selu},
     {"sigmoid", AMP_OP_ID_sigmoid},
+    {"sigmoid_backward", AMP_OP_ID_sigmoid_backward},
     {"sign", AMP_OP_ID_sign},
     {"silu", AMP_OP_ID_silu},
+    {"silu_backward", AMP_OP_ID_silu_backward},
     {"sin", AMP_OP_ID_sin},
     {"sinc", AMP_OP_ID_sinc},
     {"sinh", AMP_OP_ID_sinh},
@@ -6793,8 +6993,10 @@ const amp_op_name amp_op_names[] = {
     {"smooth_l1_loss", AMP_OP_ID_smooth_l1_loss},
     {"soft_margin_loss", AMP_OP_ID_soft_margin_loss},
     {"softmax", AMP_OP_ID_softmax},
+    {"softmax_backward", AMP_OP_ID_softmax_backward},
     {"softmin", AMP_OP_ID_softmin},
     {"softplus", AMP_OP_ID_softplus},
+    {"softplus_backward", AMP_OP_ID_softplus_backward},
     {"softshrink", AMP_OP_ID_softshrink},
     {"softsign", AMP_OP_ID_softsign},
     {"sort", AMP_OP_ID_sort},
@@ -6816,6 +7018,7 @@ const amp_op_name amp_op_names[] = {
     {"take_along_dim", AMP_OP_ID_take_along_dim},
     {"tan", AMP_OP_ID_tan},
     {"tanh", AMP_OP_ID_tanh},
+    {"tanh_backward", AMP_OP_ID_tanh_backward},
     {"tanhshrink", AMP_OP_ID_tanhshrink},
     {"tensor_split", AMP_OP_ID_tensor_split},
     {"tensor_split.indices", AMP_OP_ID_tensor_split_indices},
@@ -6824,6 +7027,7 @@ const amp_op_name amp_op_names[] = {
     {"tensor_split_tensor", AMP_OP_ID_tensor_split_tensor},
     {"tensordot", AMP_OP_ID_tensordot},
     {"threshold", AMP_OP_ID_threshold},
+    {"threshold_backward", AMP_OP_ID_threshold_backward},
     {"tile", AMP_OP_ID_tile},
     {"to", AMP_OP_ID_to},
     {"to.device", AMP_OP_ID_to_device},
@@ -6880,4 +7084,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 575;
+const int amp_op_name_count = 591;

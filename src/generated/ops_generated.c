@@ -1888,6 +1888,13 @@ amp_tensor *amp_digamma_inplace_call(const amp_digamma_args *args) {
 amp_tensor *amp_digamma_out_call(amp_tensor *out, const amp_digamma_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_digamma], AMP_FORM_OUT, args, out);
 }
+FITS(polygamma);
+amp_tensor *amp_polygamma_call(const amp_polygamma_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_polygamma], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_polygamma_out_call(amp_tensor *out, const amp_polygamma_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_polygamma], AMP_FORM_OUT, args, out);
+}
 FITS(sigmoid);
 amp_tensor *amp_sigmoid_call(const amp_sigmoid_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_sigmoid], AMP_FORM_FUNCTION, args, NULL);
@@ -2160,6 +2167,66 @@ amp_tensor *amp_log_softmax_out_call(amp_tensor *out, const amp_log_softmax_args
 FITS(softmin);
 amp_tensor *amp_softmin_call(const amp_softmin_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_softmin], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(sigmoid_backward);
+amp_tensor *amp_sigmoid_backward_call(const amp_sigmoid_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_sigmoid_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(tanh_backward);
+amp_tensor *amp_tanh_backward_call(const amp_tanh_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_tanh_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(threshold_backward);
+amp_tensor *amp_threshold_backward_call(const amp_threshold_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_threshold_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(hardtanh_backward);
+amp_tensor *amp_hardtanh_backward_call(const amp_hardtanh_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_hardtanh_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(leaky_relu_backward);
+amp_tensor *amp_leaky_relu_backward_call(const amp_leaky_relu_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_leaky_relu_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(elu_backward);
+amp_tensor *amp_elu_backward_call(const amp_elu_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_elu_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(gelu_backward);
+amp_tensor *amp_gelu_backward_call(const amp_gelu_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_gelu_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(silu_backward);
+amp_tensor *amp_silu_backward_call(const amp_silu_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_silu_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(mish_backward);
+amp_tensor *amp_mish_backward_call(const amp_mish_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_mish_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(softplus_backward);
+amp_tensor *amp_softplus_backward_call(const amp_softplus_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_softplus_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(log_sigmoid_backward);
+amp_tensor *amp_log_sigmoid_backward_call(const amp_log_sigmoid_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_log_sigmoid_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(hardsigmoid_backward);
+amp_tensor *amp_hardsigmoid_backward_call(const amp_hardsigmoid_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_hardsigmoid_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(hardswish_backward);
+amp_tensor *amp_hardswish_backward_call(const amp_hardswish_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_hardswish_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(softmax_backward);
+amp_tensor *amp_softmax_backward_call(const amp_softmax_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_softmax_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(log_softmax_backward);
+amp_tensor *amp_log_softmax_backward_call(const amp_log_softmax_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_log_softmax_backward], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(layer_norm);
 amp_tensor *amp_layer_norm_call(const amp_layer_norm_args *args) {

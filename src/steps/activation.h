@@ -1,6 +1,8 @@
-/* The activations that products and convolutions apply to their results. */
+/* The activations that products and convolutions apply to their results, and the slopes of activations. */
 #ifndef AMP_STEPS_ACTIVATION_H
 #define AMP_STEPS_ACTIVATION_H
+
+#include "amp/types.h"
 
 typedef enum amp_gemm_activation {
     AMP_GEMM_NONE = 0,
@@ -15,5 +17,38 @@ typedef enum amp_gemm_activation {
     AMP_GEMM_HARDTANH,   /* x between numbers[0] and numbers[1] */
     AMP_GEMM_ACTIVATION_COUNT
 } amp_gemm_activation;
+
+/* ---- Slopes: the gradient d of the result times the derivative at x, in one pass --------------------------------- */
+
+/* What p, q and r are: threshold's bound p; hardtanh's bounds p and q; leaky_relu's slope p; elu's p·e^(q·x) below zero and r
+ * above; softplus's factor p, and q above which it is straight; of a row's softmax p is Σ d·x, of log_softmax Σ d. These, sigmoid
+ * and tanh read the result. */
+#define AMP_SLOPES(X)                                                                                                  \
+    X(SIGMOID, sigmoid)                                                                                                \
+    X(TANH, tanh)                                                                                                      \
+    X(THRESHOLD, threshold)                                                                                            \
+    X(HARDTANH, hardtanh)                                                                                              \
+    X(LEAKY_RELU, leaky_relu)                                                                                          \
+    X(ELU, elu)                                                                                                        \
+    X(GELU, gelu)                                                                                                      \
+    X(GELU_TANH, gelu_tanh)                                                                                            \
+    X(SILU, silu)                                                                                                      \
+    X(MISH, mish)                                                                                                      \
+    X(SOFTPLUS, softplus)                                                                                              \
+    X(LOG_SIGMOID, log_sigmoid)                                                                                        \
+    X(HARDSIGMOID, hardsigmoid)                                                                                        \
+    X(HARDSWISH, hardswish)                                                                                            \
+    X(SOFTMAX, softmax)                                                                                                \
+    X(LOG_SOFTMAX, log_softmax)
+
+#define AMP_SLOPE_KIND(NAME, name) AMP_SLOPE_##NAME,
+typedef enum amp_slope_kind { AMP_SLOPES(AMP_SLOPE_KIND) AMP_SLOPE_COUNT } amp_slope_kind;
+#undef AMP_SLOPE_KIND
+
+typedef struct amp_slope {
+    amp_slope_kind kind;
+    amp_tensor *d, *x; /* real floating numbers, which broadcast */
+    double numbers[3]; /* p, q, r */
+} amp_slope;
 
 #endif /* AMP_STEPS_ACTIVATION_H */

@@ -50,6 +50,13 @@ amp_status amp_read_rounding(const amp_call *call, const char *mode, char *round
                     amp_call_name(call), mode);
 }
 
+amp_status amp_read_gelu_form(const amp_call *call, const char *approximate, bool *by_tanh) {
+    *by_tanh = !strcmp(approximate, "tanh");
+    if (*by_tanh || !strcmp(approximate, "none")) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'approximate' is \"%s\"; expected \"none\" or \"tanh\"",
+                    amp_call_name(call), approximate);
+}
+
 amp_status amp_fail_zero_divisor(const amp_call *call, const amp_operand *divisor) {
     return amp_fail(AMP_ERROR_INVALID, "%s: '%s' has a zero, and integers cannot be divided by it", amp_call_name(call),
                     divisor->name);

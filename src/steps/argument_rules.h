@@ -11,6 +11,9 @@ amp_status amp_check_sum(const amp_call *call, const amp_operand *v, const amp_s
 /* div's rounding_mode: 0 for none, 't' or 'f'. */
 amp_status amp_read_rounding(const amp_call *call, const char *mode, char *rounding);
 
+/* gelu's 'approximate': "tanh", or "none". */
+amp_status amp_read_gelu_form(const amp_call *call, const char *approximate, bool *by_tanh);
+
 /* A divisor that is a number, and 0, where integers are divided. Of tensors the kernel finds it: the sentence for
  * that. */
 amp_status amp_check_divisor(const amp_call *call, const amp_operand *divisor, amp_dtype dtype, const amp_tensor *out);

@@ -5,6 +5,7 @@
 #define AMP_STEPS_STEPS_H
 
 #include "amp/ops.h"
+#include "steps/activation.h"
 #include "steps/conv.h"
 #include "steps/fft_lines.h"
 #include "steps/linalg.h"
@@ -102,6 +103,10 @@ typedef struct amp_steps {
 
     /* ---- Elements ---- */
     amp_status (*write_range)(amp_tensor *out, const amp_scalar *start, const amp_scalar *step); /* of a dense vector */
+    /* NULL: made of other ops. */
+    amp_status (*slope)(amp_call *call, const amp_slope *slope);
+    /* Along the last dimension, of real floating numbers of one shape and dtype. NULL: made of other ops. */
+    amp_status (*softmax_slope)(amp_call *call, amp_tensor *d, amp_tensor *y, bool logarithm);
     amp_status (*polar)(const amp_call *call, const amp_polar_args *args, amp_tensor *out);
     /* scale and zero_point have one element each; a zero point out of range is refused, or told of later. */
     amp_status (*fake_quantize)(amp_call *call, amp_tensor *input, amp_tensor *scale, amp_tensor *zero_point,

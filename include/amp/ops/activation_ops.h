@@ -383,6 +383,215 @@ AMP_API amp_tensor *amp_softmin_call(const amp_softmin_args *args);
 #define amp_softmin(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, dim", amp_softmin_call(AMP_ARGS_MISSING_(softmin, (.dim = AMP_MISSING_INT_), input, r1_, __VA_ARGS__)))
 #endif
 
+/* The gradient of sigmoid from its result: grad_output * output * (1 - output).
+ * sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_sigmoid_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_sigmoid_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *output AMP_ABSENT_;
+} amp_sigmoid_backward_args;
+AMP_API amp_tensor *amp_sigmoid_backward_call(const amp_sigmoid_backward_args *args);
+#ifndef __cplusplus
+#define amp_sigmoid_backward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, output", amp_sigmoid_backward_call(AMP_ARGS_(sigmoid_backward, grad_output, r1_, __VA_ARGS__)))
+#endif
+
+/* The gradient of tanh from its result: grad_output * (1 - output²).
+ * tanh_backward(Tensor grad_output, Tensor output) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_tanh_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_tanh_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *output AMP_ABSENT_;
+} amp_tanh_backward_args;
+AMP_API amp_tensor *amp_tanh_backward_call(const amp_tanh_backward_args *args);
+#ifndef __cplusplus
+#define amp_tanh_backward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, output", amp_tanh_backward_call(AMP_ARGS_(tanh_backward, grad_output, r1_, __VA_ARGS__)))
+#endif
+
+/* The gradient of threshold, and with 0 of relu: grad_output, 0 where input is not above the threshold.
+ * threshold_backward(Tensor grad_output, Tensor input, Scalar threshold) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_threshold_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_threshold_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar threshold AMP_ABSENT_;
+} amp_threshold_backward_args;
+AMP_API amp_tensor *amp_threshold_backward_call(const amp_threshold_backward_args *args);
+#ifndef __cplusplus
+#define amp_threshold_backward(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input, threshold", amp_threshold_backward_call(AMP_ARGS_(threshold_backward, grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* The gradient of hardtanh: grad_output where input lies between the two numbers, 0 elsewhere.
+ * hardtanh_backward(Tensor grad_output, Tensor input, Scalar min_val, Scalar max_val) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_hardtanh_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_hardtanh_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar min_val AMP_ABSENT_;
+    amp_scalar max_val AMP_ABSENT_;
+} amp_hardtanh_backward_args;
+AMP_API amp_tensor *amp_hardtanh_backward_call(const amp_hardtanh_backward_args *args);
+#ifndef __cplusplus
+#define amp_hardtanh_backward(r1_, r2_, r3_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input, min_val, max_val", amp_hardtanh_backward_call(AMP_ARGS_(hardtanh_backward, grad_output, r1_, r2_, r3_, __VA_ARGS__)))
+#endif
+
+/* The gradient of leaky_relu: grad_output, times negative_slope where input is not above zero.
+ * leaky_relu_backward(Tensor grad_output, Tensor input, float negative_slope) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_leaky_relu_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_leaky_relu_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    double negative_slope AMP_REQUIRED_FLOAT_;
+} amp_leaky_relu_backward_args;
+AMP_API amp_tensor *amp_leaky_relu_backward_call(const amp_leaky_relu_backward_args *args);
+#ifndef __cplusplus
+#define amp_leaky_relu_backward(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, input, negative_slope", amp_leaky_relu_backward_call(AMP_ARGS_MISSING_(leaky_relu_backward, (.negative_slope = AMP_MISSING_FLOAT_), grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* The gradient of elu and its kin, of scale * input above zero and scale * alpha * (exp(input_scale * input) - 1)
+ * below.
+ * elu_backward(Tensor grad_output, Tensor input, float alpha, float scale, float input_scale) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_elu_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_elu_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    double alpha AMP_REQUIRED_FLOAT_;
+    double scale AMP_REQUIRED_FLOAT_;
+    double input_scale AMP_REQUIRED_FLOAT_;
+} amp_elu_backward_args;
+AMP_API amp_tensor *amp_elu_backward_call(const amp_elu_backward_args *args);
+#ifndef __cplusplus
+#define amp_elu_backward(r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, input, alpha, scale, input_scale", amp_elu_backward_call(AMP_ARGS_MISSING_(elu_backward, (.alpha = AMP_MISSING_FLOAT_, .scale = AMP_MISSING_FLOAT_, .input_scale = AMP_MISSING_FLOAT_), grad_output, r1_, r2_, r3_, r4_, __VA_ARGS__)))
+#endif
+
+/* The gradient of gelu.
+ * gelu_backward(Tensor grad_output, Tensor input, *, str approximate="none") -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_gelu_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_gelu_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    const char *approximate AMP_ABSENT_;
+} amp_gelu_backward_args;
+AMP_API amp_tensor *amp_gelu_backward_call(const amp_gelu_backward_args *args);
+#ifndef __cplusplus
+#define amp_gelu_backward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input", amp_gelu_backward_call(AMP_ARGS_(gelu_backward, grad_output, r1_, __VA_ARGS__)))
+#endif
+
+/* The gradient of silu: grad_output * s * (1 + input * (1 - s)), s the sigmoid of input.
+ * silu_backward(Tensor grad_output, Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_silu_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_silu_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+} amp_silu_backward_args;
+AMP_API amp_tensor *amp_silu_backward_call(const amp_silu_backward_args *args);
+#ifndef __cplusplus
+#define amp_silu_backward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input", amp_silu_backward_call(AMP_ARGS_(silu_backward, grad_output, r1_, __VA_ARGS__)))
+#endif
+
+/* The gradient of mish.
+ * mish_backward(Tensor grad_output, Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_mish_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_mish_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+} amp_mish_backward_args;
+AMP_API amp_tensor *amp_mish_backward_call(const amp_mish_backward_args *args);
+#ifndef __cplusplus
+#define amp_mish_backward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input", amp_mish_backward_call(AMP_ARGS_(mish_backward, grad_output, r1_, __VA_ARGS__)))
+#endif
+
+/* The gradient of softplus: grad_output * sigmoid(beta * input); grad_output itself where beta * input is above
+ * threshold.
+ * softplus_backward(Tensor grad_output, Tensor input, Scalar beta, Scalar threshold) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_softplus_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_softplus_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_scalar beta AMP_ABSENT_;
+    amp_scalar threshold AMP_ABSENT_;
+} amp_softplus_backward_args;
+AMP_API amp_tensor *amp_softplus_backward_call(const amp_softplus_backward_args *args);
+#ifndef __cplusplus
+#define amp_softplus_backward(r1_, r2_, r3_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input, beta, threshold", amp_softplus_backward_call(AMP_ARGS_(softplus_backward, grad_output, r1_, r2_, r3_, __VA_ARGS__)))
+#endif
+
+/* The gradient of logsigmoid: grad_output * sigmoid(-input).
+ * log_sigmoid_backward(Tensor grad_output, Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_log_sigmoid_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_log_sigmoid_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+} amp_log_sigmoid_backward_args;
+AMP_API amp_tensor *amp_log_sigmoid_backward_call(const amp_log_sigmoid_backward_args *args);
+#ifndef __cplusplus
+#define amp_log_sigmoid_backward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input", amp_log_sigmoid_backward_call(AMP_ARGS_(log_sigmoid_backward, grad_output, r1_, __VA_ARGS__)))
+#endif
+
+/* The gradient of hardsigmoid: grad_output / 6 between -3 and 3, 0 elsewhere.
+ * hardsigmoid_backward(Tensor grad_output, Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_hardsigmoid_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_hardsigmoid_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+} amp_hardsigmoid_backward_args;
+AMP_API amp_tensor *amp_hardsigmoid_backward_call(const amp_hardsigmoid_backward_args *args);
+#ifndef __cplusplus
+#define amp_hardsigmoid_backward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input", amp_hardsigmoid_backward_call(AMP_ARGS_(hardsigmoid_backward, grad_output, r1_, __VA_ARGS__)))
+#endif
+
+/* The gradient of hardswish: grad_output * (input / 3 + 1/2) between -3 and 3, 0 below, grad_output above.
+ * hardswish_backward(Tensor grad_output, Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_hardswish_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_hardswish_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+} amp_hardswish_backward_args;
+AMP_API amp_tensor *amp_hardswish_backward_call(const amp_hardswish_backward_args *args);
+#ifndef __cplusplus
+#define amp_hardswish_backward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input", amp_hardswish_backward_call(AMP_ARGS_(hardswish_backward, grad_output, r1_, __VA_ARGS__)))
+#endif
+
+/* The gradient of softmax from its result: output * (grad_output - the sum of grad_output * output along dim).
+ * softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_softmax_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_softmax_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *output AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+} amp_softmax_backward_args;
+AMP_API amp_tensor *amp_softmax_backward_call(const amp_softmax_backward_args *args);
+#ifndef __cplusplus
+#define amp_softmax_backward(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, output, dim", amp_softmax_backward_call(AMP_ARGS_MISSING_(softmax_backward, (.dim = AMP_MISSING_INT_), grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* The gradient of log_softmax from its result: grad_output - exp(output) * the sum of grad_output along dim.
+ * log_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_log_softmax_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_log_softmax_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *output AMP_ABSENT_;
+    int64_t dim AMP_REQUIRED_INT_;
+} amp_log_softmax_backward_args;
+AMP_API amp_tensor *amp_log_softmax_backward_call(const amp_log_softmax_backward_args *args);
+#ifndef __cplusplus
+#define amp_log_softmax_backward(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, output, dim", amp_log_softmax_backward_call(AMP_ARGS_MISSING_(log_softmax_backward, (.dim = AMP_MISSING_INT_), grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -96,6 +96,13 @@ struct softmin_options {
     softmin_options &with_dtype(amp_dtype v_) { dtype = v_; return *this; }
 };
 
+/* gelu_backward(Tensor grad_output, Tensor input, *, str approximate="none") -> Tensor */
+struct gelu_backward_options {
+    const char *approximate{};
+
+    gelu_backward_options &with_approximate(const char *v_) { approximate = v_; return *this; }
+};
+
 inline namespace AMP_ERRORS_ {
 
 /* max(input, 0).
@@ -488,6 +495,153 @@ inline tensor softmin(const tensor &input, int64_t dim, const softmin_options &o
     args_.dim = dim;
     args_.dtype = options.dtype;
     return detail::made(amp_softmin_call(&args_));
+}
+
+/* The gradient of sigmoid from its result: grad_output * output * (1 - output).
+ * sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor */
+inline tensor sigmoid_backward(const tensor &grad_output, const tensor &output) {
+    amp_sigmoid_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.output = output.get();
+    return detail::made(amp_sigmoid_backward_call(&args_));
+}
+
+/* The gradient of tanh from its result: grad_output * (1 - output²).
+ * tanh_backward(Tensor grad_output, Tensor output) -> Tensor */
+inline tensor tanh_backward(const tensor &grad_output, const tensor &output) {
+    amp_tanh_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.output = output.get();
+    return detail::made(amp_tanh_backward_call(&args_));
+}
+
+/* The gradient of threshold, and with 0 of relu: grad_output, 0 where input is not above the threshold.
+ * threshold_backward(Tensor grad_output, Tensor input, Scalar threshold) -> Tensor */
+inline tensor threshold_backward(const tensor &grad_output, const tensor &input, const scalar &threshold) {
+    amp_threshold_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.threshold = threshold.get();
+    return detail::made(amp_threshold_backward_call(&args_));
+}
+
+/* The gradient of hardtanh: grad_output where input lies between the two numbers, 0 elsewhere.
+ * hardtanh_backward(Tensor grad_output, Tensor input, Scalar min_val, Scalar max_val) -> Tensor */
+inline tensor hardtanh_backward(const tensor &grad_output, const tensor &input, const scalar &min_val, const scalar &max_val) {
+    amp_hardtanh_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.min_val = min_val.get();
+    args_.max_val = max_val.get();
+    return detail::made(amp_hardtanh_backward_call(&args_));
+}
+
+/* The gradient of leaky_relu: grad_output, times negative_slope where input is not above zero.
+ * leaky_relu_backward(Tensor grad_output, Tensor input, float negative_slope) -> Tensor */
+inline tensor leaky_relu_backward(const tensor &grad_output, const tensor &input, double negative_slope) {
+    amp_leaky_relu_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.negative_slope = negative_slope;
+    return detail::made(amp_leaky_relu_backward_call(&args_));
+}
+
+/* The gradient of elu and its kin, of scale * input above zero and scale * alpha * (exp(input_scale * input) - 1) below.
+ * elu_backward(Tensor grad_output, Tensor input, float alpha, float scale, float input_scale) -> Tensor */
+inline tensor elu_backward(const tensor &grad_output, const tensor &input, double alpha, double scale, double input_scale) {
+    amp_elu_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.alpha = alpha;
+    args_.scale = scale;
+    args_.input_scale = input_scale;
+    return detail::made(amp_elu_backward_call(&args_));
+}
+
+/* The gradient of gelu.
+ * gelu_backward(Tensor grad_output, Tensor input, *, str approximate="none") -> Tensor */
+inline tensor gelu_backward(const tensor &grad_output, const tensor &input, const gelu_backward_options &options = {}) {
+    amp_gelu_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.approximate = options.approximate;
+    return detail::made(amp_gelu_backward_call(&args_));
+}
+
+/* The gradient of silu: grad_output * s * (1 + input * (1 - s)), s the sigmoid of input.
+ * silu_backward(Tensor grad_output, Tensor input) -> Tensor */
+inline tensor silu_backward(const tensor &grad_output, const tensor &input) {
+    amp_silu_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    return detail::made(amp_silu_backward_call(&args_));
+}
+
+/* The gradient of mish.
+ * mish_backward(Tensor grad_output, Tensor input) -> Tensor */
+inline tensor mish_backward(const tensor &grad_output, const tensor &input) {
+    amp_mish_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    return detail::made(amp_mish_backward_call(&args_));
+}
+
+/* The gradient of softplus: grad_output * sigmoid(beta * input); grad_output itself where beta * input is above threshold.
+ * softplus_backward(Tensor grad_output, Tensor input, Scalar beta, Scalar threshold) -> Tensor */
+inline tensor softplus_backward(const tensor &grad_output, const tensor &input, const scalar &beta, const scalar &threshold) {
+    amp_softplus_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.beta = beta.get();
+    args_.threshold = threshold.get();
+    return detail::made(amp_softplus_backward_call(&args_));
+}
+
+/* The gradient of logsigmoid: grad_output * sigmoid(-input).
+ * log_sigmoid_backward(Tensor grad_output, Tensor input) -> Tensor */
+inline tensor log_sigmoid_backward(const tensor &grad_output, const tensor &input) {
+    amp_log_sigmoid_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    return detail::made(amp_log_sigmoid_backward_call(&args_));
+}
+
+/* The gradient of hardsigmoid: grad_output / 6 between -3 and 3, 0 elsewhere.
+ * hardsigmoid_backward(Tensor grad_output, Tensor input) -> Tensor */
+inline tensor hardsigmoid_backward(const tensor &grad_output, const tensor &input) {
+    amp_hardsigmoid_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    return detail::made(amp_hardsigmoid_backward_call(&args_));
+}
+
+/* The gradient of hardswish: grad_output * (input / 3 + 1/2) between -3 and 3, 0 below, grad_output above.
+ * hardswish_backward(Tensor grad_output, Tensor input) -> Tensor */
+inline tensor hardswish_backward(const tensor &grad_output, const tensor &input) {
+    amp_hardswish_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    return detail::made(amp_hardswish_backward_call(&args_));
+}
+
+/* The gradient of softmax from its result: output * (grad_output - the sum of grad_output * output along dim).
+ * softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor */
+inline tensor softmax_backward(const tensor &grad_output, const tensor &output, int64_t dim) {
+    amp_softmax_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.output = output.get();
+    args_.dim = dim;
+    return detail::made(amp_softmax_backward_call(&args_));
+}
+
+/* The gradient of log_softmax from its result: grad_output - exp(output) * the sum of grad_output along dim.
+ * log_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor */
+inline tensor log_softmax_backward(const tensor &grad_output, const tensor &output, int64_t dim) {
+    amp_log_softmax_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.output = output.get();
+    args_.dim = dim;
+    return detail::made(amp_log_softmax_backward_call(&args_));
 }
 
 } // namespace AMP_ERRORS_

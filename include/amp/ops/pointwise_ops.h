@@ -587,6 +587,21 @@ AMP_API amp_tensor *amp_digamma_out_call(amp_tensor *out, const amp_digamma_args
 #define amp_digamma_out(out, ...) AMP_CALL_(amp_digamma_out_call(out, AMP_ARGS_(digamma, input, __VA_ARGS__)))
 #endif
 
+/* The n-th derivative of digamma, which is number 0.
+ * polygamma(int n, Tensor input) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_polygamma_args {
+    size_t struct_size AMP_SIZE_OF_(amp_polygamma_args);
+    int64_t n AMP_REQUIRED_INT_;
+    amp_tensor *input AMP_ABSENT_;
+} amp_polygamma_args;
+AMP_API amp_tensor *amp_polygamma_call(const amp_polygamma_args *args);
+AMP_API amp_tensor *amp_polygamma_out_call(amp_tensor *out, const amp_polygamma_args *args);
+#ifndef __cplusplus
+#define amp_polygamma(r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "n, input", amp_polygamma_call(AMP_ARGS_MISSING_(polygamma, (.n = AMP_MISSING_INT_), n, r1_, __VA_ARGS__)))
+#define amp_polygamma_out(out, r1_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "n, input", amp_polygamma_out_call(out, AMP_ARGS_MISSING_(polygamma, (.n = AMP_MISSING_INT_), n, r1_, __VA_ARGS__)))
+#endif
+
 /* 1 / (1 + exp(-input)).
  * sigmoid(Tensor input) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */

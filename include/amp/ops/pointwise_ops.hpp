@@ -686,6 +686,21 @@ inline tensor digamma_out(const tensor &out, const tensor &input) {
     return detail::written(amp_digamma_out_call(out.get(), &args_));
 }
 
+/* The n-th derivative of digamma, which is number 0.
+ * polygamma(int n, Tensor input) -> Tensor */
+inline tensor polygamma(int64_t n, const tensor &input) {
+    amp_polygamma_args args_{};
+    args_.n = n;
+    args_.input = input.get();
+    return detail::made(amp_polygamma_call(&args_));
+}
+inline tensor polygamma_out(const tensor &out, int64_t n, const tensor &input) {
+    amp_polygamma_args args_{};
+    args_.n = n;
+    args_.input = input.get();
+    return detail::written(amp_polygamma_out_call(out.get(), &args_));
+}
+
 /* 1 / (1 + exp(-input)).
  * sigmoid(Tensor input) -> Tensor */
 inline tensor sigmoid(const tensor &input) {

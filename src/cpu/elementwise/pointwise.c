@@ -454,11 +454,8 @@ amp_status cpu_gelu(amp_call *call) {
     static const unary_op by_erf = {AMP_KERNEL_GELU, gelu_f64, NULL, NULL};
     static const unary_op by_tanh = {AMP_KERNEL_GELU_TANH, gelu_tanh_f64, NULL, NULL};
     const amp_gelu_args *a = call->args;
-    const bool tanh_form = !strcmp(a->approximate, "tanh");
-    if (!tanh_form && strcmp(a->approximate, "none")) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'approximate' is \"%s\"; expected \"none\" or \"tanh\"",
-                        amp_call_name(call), a->approximate);
-    }
+    bool tanh_form;
+    AMP_TRY(amp_read_gelu_form(call, a->approximate, &tanh_form));
     return run(call, tanh_form ? &by_tanh : &by_erf, a->input, (unary_context){0});
 }
 

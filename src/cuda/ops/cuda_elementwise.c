@@ -379,11 +379,8 @@ amp_status cuda_abs(amp_call *call) {
 
 amp_status cuda_gelu(amp_call *call) {
     const amp_gelu_args *a = call->args;
-    const bool by_tanh = !strcmp(a->approximate, "tanh");
-    if (!by_tanh && strcmp(a->approximate, "none")) {
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'approximate' is \"%s\"; expected \"none\" or \"tanh\"",
-                        amp_call_name(call), a->approximate);
-    }
+    bool by_tanh;
+    AMP_TRY(amp_read_gelu_form(call, a->approximate, &by_tanh));
     return unary(call, by_tanh ? AMP_FORMULA_gelu_tanh : AMP_FORMULA_gelu, a->input, false, (amp_formula_numbers){0});
 }
 

@@ -192,6 +192,10 @@ void run(amp_loss_function *f, const amp_kernel &, Operands &m, int64_t n) {
     f(m.output(n), x, t, y, n, 0.75F);
     f(m.output(n), x, t, nullptr, n, 0.75F);
 }
+void run(amp_slope_function *f, const amp_kernel &, Operands &m, int64_t n) {
+    const float numbers[3] = {0.75F, 1.5F, 1.25F}, *d = m.input(n), *x = m.input(n);
+    f(m.output(n), d, x, n, numbers);
+}
 void run(amp_distance_function *f, const amp_kernel &, Operands &m, int64_t n) {
     const int64_t depth = 3, step = n + 1;
     const float *a = m.input(depth), *b = m.input((depth - 1) * step + n);
