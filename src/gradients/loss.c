@@ -82,7 +82,8 @@ void amp_gradient_binary_cross_entropy_with_logits(amp_gradient *g) {
 void amp_gradient_soft_margin_loss(amp_gradient *g) {
     const amp_soft_margin_loss_args *a = g->args;
     amp_tensor *back = by_element(g, a->reduction, a->input);
-    amp_tensor *share = amp_neg(amp_sigmoid(amp_neg(amp_mul(a->target, a->input)))); /* −1 / (1 + exp(y x)) */
+    /* −1 / (1 + exp(y x)), by its logarithm, whose slope keeps its digits near 1 */
+    amp_tensor *share = amp_neg(amp_exp(amp_logsigmoid(amp_neg(amp_mul(a->target, a->input)))));
     if (amp_gradient_wants(g, &a->input)) amp_gradient_give(g, &a->input, amp_mul(back, amp_mul(a->target, share)));
     if (amp_gradient_wants(g, &a->target)) amp_gradient_give(g, &a->target, amp_mul(back, amp_mul(a->input, share)));
 }

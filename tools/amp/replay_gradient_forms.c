@@ -31,6 +31,10 @@ amp_tensor *replay_ones_like(amp_tensor *tensor) {
     return amp_ones_like(tensor);
 }
 
+amp_tensor *replay_zeros_like(amp_tensor *tensor) {
+    return amp_zeros_like(tensor);
+}
+
 bool replay_is_zero(amp_tensor *tensor) {
     return !tensor || amp_item(amp_sum(amp_abs(tensor))) == 0;
 }

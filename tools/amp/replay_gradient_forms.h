@@ -17,6 +17,7 @@ amp_tensor *replay_projected(amp_tensor *gradient, amp_tensor *log_probs);
 /* The tensor's absolute values: through which an output counts that is free in sign or phase. */
 amp_tensor *replay_absolute(amp_tensor *tensor);
 amp_tensor *replay_ones_like(amp_tensor *tensor);
+amp_tensor *replay_zeros_like(amp_tensor *tensor);
 /* NULL, or zero throughout. */
 bool replay_is_zero(amp_tensor *tensor);
 
