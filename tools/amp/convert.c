@@ -101,7 +101,10 @@ static char *written_shape(const convert_options *o, const amp_graph *written, c
 static int print_input(const convert_options *o, const amp_graph *written, const run_inputs *in, int i,
                        uint64_t fixed) {
     char *shape = written_shape(o, written, &in->items[i], i), *name = strdup(in->items[i].wanted->name);
-    if (!shape) return run_no_memory();
+    if (!shape) {
+        free(name);
+        return run_no_memory();
+    }
     if (name) run_clean(name);
     printf("%s %s %s%s", i ? "," : "", name ? name : "", shape,
            fixed >> (i < MOST_BITS ? i : MOST_BITS) & 1 ? " and its elements" : "");

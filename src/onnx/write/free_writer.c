@@ -233,7 +233,7 @@ static amp_status take_input(amp_free_writer *g, int i, int *value) {
     int values[CAPTURES];
     for (int c = 0; c < CAPTURES; c++) values[c] = g->w[c].nodes[g->node].inputs[i];
     if (i == 1 && take_reshape(g, node, values, value)) return AMP_OK;
-    return take_value(g, node->type->name, values, value);
+    return take_value(g, node->type ? node->type->name : "Constant", values, value);
 }
 
 /* ---- Nodes ---------------------------------------------------------------------------------------------------------- */
