@@ -228,12 +228,17 @@ static bool take_reshape(amp_free_writer *g, const amp_made_node *node, const in
     return write_reshape(g, node, terms, count, value);
 }
 
+/* One of no type was taken out, for nobody reads it or another is like it. */
+static const char *name_of(const amp_made_node *node) {
+    return node->type ? node->type->name : "a node that only one of the captures has";
+}
+
 static amp_status take_input(amp_free_writer *g, int i, int *value) {
     const amp_made_node *node = &g->w[0].nodes[g->node];
     int values[CAPTURES];
     for (int c = 0; c < CAPTURES; c++) values[c] = g->w[c].nodes[g->node].inputs[i];
     if (i == 1 && take_reshape(g, node, values, value)) return AMP_OK;
-    return take_value(g, node->type ? node->type->name : "Constant", values, value);
+    return take_value(g, name_of(node), values, value);
 }
 
 /* ---- Nodes ---------------------------------------------------------------------------------------------------------- */
@@ -243,8 +248,7 @@ static amp_status check_twins(const amp_free_writer *g, const amp_made_node *nod
         const amp_made_node *twin = &g->w[c].nodes[g->node];
         if (twin->type != node->type || twin->input_count != node->input_count ||
             twin->output_count != node->output_count)
-            return fail_node(g, node->type ? node->type->name : twin->type->name,
-                             "what is computed depends on the free extents", "");
+            return fail_node(g, name_of(node->type ? node : twin), "what is computed depends on the free extents", "");
         if (node->type && !amp_made_same_attributes(node, twin))
             return fail_node(g, node->type->name, "its attributes depend on the free extents", "");
     }
