@@ -148,6 +148,17 @@ amp_tensor *amp_call_output_like(amp_call *call, int index, amp_dtype dtype, int
     return t;
 }
 
+amp_call amp_call_step(const amp_call *call) {
+    amp_call step = *call;
+    step.form = AMP_FORM_FUNCTION;
+    step.target = NULL;
+    step.outs = NULL;
+    step.places = NULL;
+    step.fresh = 0;
+    memset(step.outputs, 0, sizeof step.outputs);
+    return step;
+}
+
 void amp_results_take(const amp_call *call, amp_tensor *t) {
     for (amp_scope_frame *f = amp_this_thread.scope; f && f != call->frame; f = f->outer) {
         if (t->scope != f) continue;

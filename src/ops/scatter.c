@@ -8,6 +8,7 @@
 
 #include "amp/ops.h"
 #include "call/backend.h"
+#include "call/outputs.h"
 #include "cpu/convert/element.h"
 #include "ops/math/compose.h"
 #include "steps/constants.h"
@@ -202,15 +203,6 @@ static const reduction *find_reduction(const amp_call *call, const char *name, b
     return found;
 }
 
-/* The call without its target and results, for a step on the way. */
-static amp_call step_of(const amp_call *call) {
-    amp_call step = *call;
-    step.form = AMP_FORM_FUNCTION;
-    step.target = NULL;
-    memset(step.outputs, 0, sizeof step.outputs);
-    return step;
-}
-
 /* What changes nothing that it is joined with. */
 static amp_scalar neutral_of(const reduction *r, amp_dtype dtype) {
     static const int64_t largest[AMP_DTYPE_COUNT] = {
@@ -238,7 +230,7 @@ static amp_status reduce_into(amp_call *call, const reduction *r, amp_tensor *in
     amp_tensor *start = input;
     if (amp_tensor_elements(&w->index) == 0) return result_with(call, input) ? AMP_OK : amp_pending_error();
     if (!include_self) {
-        amp_call step = step_of(call);
+        amp_call step = amp_call_step(call);
         amp_scatter_work clear = {.kind = AMP_SCATTER_WRITE,
                                   .dim = w->dim,
                                   .index = w->index,
@@ -259,7 +251,7 @@ static amp_tensor *counts_of(const amp_call *call, const amp_tensor *input, bool
     amp_tensor *counts =
         amp_full(amp_shape_of(input), amp_int(include_self), .dtype = dtype, .device = (int64_t)call->device);
     if (!counts) return NULL;
-    amp_call step = step_of(call);
+    amp_call step = amp_call_step(call);
     amp_scatter_work add = {.kind = AMP_SCATTER_ADD,
                             .dim = w->dim,
                             .index = w->index,
@@ -278,7 +270,7 @@ static amp_status mean_into(amp_call *call, const reduction *r, amp_tensor *inpu
     const amp_dtype dtype = mean_dtype(input->dtype);
     const bool is_whole = !amp_dtype_is_floating(dtype) && !amp_dtype_is_complex(dtype);
     amp_tensor *wide = dtype == input->dtype ? input : amp_to(input, dtype);
-    amp_call step = step_of(call);
+    amp_call step = amp_call_step(call);
     if (!wide) return amp_pending_error();
     AMP_TRY(convert(call, &w->values, dtype));
     AMP_TRY(reduce_into(&step, r, wide, include_self, w));

@@ -179,6 +179,38 @@ TEST_F(Plans, InputsThatLieOtherwise) {
     }
 }
 
+// What an implementation makes on the way does not lie where its result will, which it is copied to otherwise laid out.
+TEST_F(Plans, StepsOnTheWayAreNotTheResult) {
+    amp_tensor *grid = random_tensor(AMP_F32, {1, 2, 12, 2}, 1), *pixels = random_tensor(AMP_F32, {1, 45, 3, 2}, 2);
+    amp_tensor *a = tensor(AMP_F32, {3, 3}, {8, 1, 2, -1, 9, 1, 3, 2, 7});
+    amp_tensor *rows = random_tensor(AMP_F32, {5, 3}, 4), *index = tensor(AMP_I64, {5, 3}, std::vector<double>(15, 1));
+    const std::vector<std::pair<Function, amp_tensor *>> cases = {
+        {[=](amp_tensor *const *x) {
+             return Tensors{op("grid_sampler_2d", {x[0], grid, 0, 0, false})};
+         },
+         pixels},
+        {[=](amp_tensor *const *x) {
+             return Tensors{op("linalg_solve", {a, x[0], false})};
+         },
+         rows},
+        {[=](amp_tensor *const *x) {
+             return Tensors{op("linalg_solve_triangular", {a, x[0], true, false})};
+         },
+         rows},
+        {[=](amp_tensor *const *x) {
+             return Tensors{op("scatter_reduce", {x[0], 0, index, rows, "mean", false})};
+         },
+         rows},
+    };
+    for (const auto &[function, x] : cases) {
+        make(1, 1, function);
+        const Numbers expected = {numbers_of(function(&x)[0])};
+        for (int round = 0; round < 3; round++) EXPECT_EQ(run({x}), expected);
+        amp_graph_release(graph_);
+        graph_ = nullptr;
+    }
+}
+
 TEST_F(Plans, ShapesTakeTurns) {
     make(1, 1, [](amp_tensor *const *x) { return Tensors{chain(x[0], 5)}; });
     for (int round = 0; round < 4; round++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "call/outputs.h"
 #include "core/compute_dtype.h"
 #include "cpu/convert/copy.h"
 #include "cpu/cpu_steps.h"
@@ -254,9 +255,7 @@ amp_status amp_cpu_sample_grid(amp_call *call, const amp_spatial *s, const amp_s
     if (amp_tensor_elements(r->input) == 0 || !wants_pixels(r)) return sample(call, s, r);
     amp_sampling pixels = *r;
     amp_spatial last = *s;
-    amp_call step = *call;
-    step.form = AMP_FORM_FUNCTION;
-    step.target = NULL;
+    amp_call step = amp_call_step(call);
     pixels.input = channels_last(call, r->input);
     if (!pixels.input) return amp_pending_error();
     AMP_TRY(amp_spatial_start(call, &last, pixels.input, s->dims));

@@ -46,15 +46,6 @@ const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index) {
     return text;
 }
 
-amp_call amp_linalg_step(const amp_call *call) {
-    amp_call step = *call;
-    step.form = AMP_FORM_FUNCTION;
-    step.target = NULL;
-    step.outs = NULL;
-    memset(step.outputs, 0, sizeof step.outputs);
-    return step;
-}
-
 void amp_linalg_step_done(amp_call *call, const amp_call *step) {
     call->note.kernel = step->note.kernel;
 }

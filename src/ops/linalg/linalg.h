@@ -9,7 +9,7 @@
 #ifndef AMP_CPU_LINALG_H
 #define AMP_CPU_LINALG_H
 
-#include "call/call.h"
+#include "call/outputs.h"
 #include "cpu/linalg/lapack.h"
 #include "steps/linalg.h"
 
@@ -26,10 +26,7 @@ const char *amp_linalg_matrix_name(const amp_batch *batch, int64_t index);
 
 /* ---- Steps ----------------------------------------------------------------------------------------------------- */
 
-/* The call without its target and results, for a step whose results are not the op's: errors keep the op's name. */
-amp_call amp_linalg_step(const amp_call *call);
-
-/* What `explain` shows of the step is the call's. */
+/* What `explain` shows of a step (amp_call_step) is the call's. */
 void amp_linalg_step_done(amp_call *call, const amp_call *step);
 
 /* The singular values, largest first, as a tensor of the call's (batch…, min(m, n)). */

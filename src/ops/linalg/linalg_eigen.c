@@ -177,7 +177,7 @@ static amp_status return_packed(amp_call *call, const amp_lapack *l, const amp_t
 
 amp_status amp_op_eig(amp_call *call) {
     const amp_eig_args *a = call->args;
-    amp_call step = amp_linalg_step(call);
+    amp_call step = amp_call_step(call);
     AMP_TRY(decompose(&step, a->input, a->eigenvectors ? 'V' : 'N'));
     amp_linalg_step_done(call, &step);
     const amp_lapack *l = amp_lapack_of(a->input->dtype);

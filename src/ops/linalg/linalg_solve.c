@@ -162,7 +162,7 @@ amp_status amp_op_linalg_lu_solve(amp_call *call) {
     static const lu_names names = {"B", "LU", "pivots"};
     if (a->left.value) return solve_by_factors(call, &names, a->B, a->LU, a->pivots, a->adjoint);
     AMP_TRY(amp_linalg_check(call, "B", a->B, false));
-    amp_call step = amp_linalg_step(call);
+    amp_call step = amp_call_step(call);
     const amp_tensor *b = amp_linalg_adjoint(a->B);
     if (!b) return amp_pending_error();
     AMP_TRY(solve_by_factors(&step, &names, b, a->LU, a->pivots, !a->adjoint));
@@ -241,7 +241,7 @@ static amp_status solve(amp_call *call, const amp_tensor *a, const amp_tensor *r
 static amp_status solve_right(amp_call *call, amp_tensor *a, amp_tensor *b) {
     AMP_TRY(amp_linalg_check(call, "B", b, false));
     const amp_tensor a_transposed = amp_matrix_transposed(a), b_transposed = amp_matrix_transposed(b);
-    amp_call step = amp_linalg_step(call);
+    amp_call step = amp_call_step(call);
     AMP_TRY(solve(&step, &a_transposed, &b_transposed));
     amp_linalg_step_done(call, &step);
     const amp_tensor x = amp_matrix_transposed(step.outputs[0]);
@@ -296,7 +296,7 @@ amp_status amp_op_linalg_tensorinv(amp_call *call) {
     amp_dims shape = dims_of(a->shape + ind, a->rank - (int)ind);
     for (int d = 0; d < ind; d++) shape.values[shape.count++] = a->shape[d];
     amp_tensor *matrix = amp_reshape(a, AMP_DIMS(rows, columns));
-    amp_call step = amp_linalg_step(call);
+    amp_call step = amp_call_step(call);
     if (!matrix) return amp_pending_error();
     AMP_TRY(invert(&step, matrix, true, -1));
     amp_linalg_step_done(call, &step);
@@ -334,7 +334,7 @@ amp_status amp_op_linalg_tensorsolve(amp_call *call) {
     }
     amp_tensor *matrix = amp_reshape(a, AMP_DIMS(n, n)), *vector = amp_reshape(b, AMP_DIMS(n));
     if (!matrix || !vector) return amp_pending_error();
-    amp_call step = amp_linalg_step(call);
+    amp_call step = amp_call_step(call);
     AMP_TRY(solve(&step, matrix, vector));
     amp_linalg_step_done(call, &step);
     return return_reshaped(call, step.outputs[0], dims_of(a->shape + from, a->rank - from));
@@ -418,7 +418,7 @@ amp_status amp_op_linalg_solve_triangular(amp_call *call) {
     if (args->left.value) return solve_triangle(call, &t, &batch);
     AMP_TRY(amp_linalg_check(call, "B", args->B, false));
     const amp_tensor b = amp_matrix_transposed(args->B);
-    amp_call step = amp_linalg_step(call);
+    amp_call step = amp_call_step(call);
     t.b = &b;
     t.transposed = true;
     AMP_TRY(solve_triangle(&step, &t, &batch));

@@ -117,7 +117,7 @@ static amp_status decompose(amp_call *call, const char *name, const amp_tensor *
 }
 
 amp_status amp_linalg_singular_values(amp_call *call, const char *name, const amp_tensor *a, amp_tensor **values) {
-    amp_call step = amp_linalg_step(call);
+    amp_call step = amp_call_step(call);
     AMP_TRY(decompose(&step, name, a, 'N'));
     amp_linalg_step_done(call, &step);
     *values = step.outputs[0];
@@ -152,7 +152,7 @@ static amp_tensor *square_zeros(const amp_tensor *like, int64_t n) {
 
 amp_status amp_op_svd(amp_call *call) {
     const amp_svd_args *a = call->args;
-    amp_call step = amp_linalg_step(call);
+    amp_call step = amp_call_step(call);
     amp_tensor **made = step.outputs, **u = &call->outputs[0], **s = &call->outputs[1], **v = &call->outputs[2];
     AMP_TRY(decompose(&step, "input", a->input, !a->compute_uv.value ? 'N' : a->some.value ? 'S' : 'A'));
     amp_linalg_step_done(call, &step);

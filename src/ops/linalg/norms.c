@@ -160,7 +160,7 @@ static amp_status norm_of_values(amp_call *call, amp_tensor *input, matrix_dims 
 
 /* The largest or smallest sum of magnitudes along `summed`, over the indices of `chosen`. */
 static amp_status norm_of_sums(amp_call *call, amp_tensor *input, int summed, int chosen, bool smallest, bool keepdim) {
-    amp_call step = amp_linalg_step(call);
+    amp_call step = amp_call_step(call);
     if (smallest && input->shape[chosen] == 0) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s, and of no sum there is no smallest", amp_call_name(call),
                         amp_describe(input));
