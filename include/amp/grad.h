@@ -52,9 +52,11 @@ typedef struct amp_backward_args {
     size_t struct_size AMP_SIZE_OF_(amp_backward_args);
     amp_tensor *loss;       /* a result that requires gradients */
     amp_tensor *gradient;   /* of the loss, in its shape; converted to its dtype. NULL: 1, for a loss of one element */
-    amp_tensor_list inputs; /* only these leaves and results get gradients; empty: every leaf */
+    amp_tensor_list inputs; /* only these leaves get gradients (and results that retain theirs); empty: every leaf */
     bool retain_graph;      /* the record is kept for another backward; else what it saved goes as it is used */
-    bool create_graph;      /* what the backward calls is recorded itself: gradients of gradients. Retains */
+    /* What the backward calls is recorded itself: gradients of gradients. Retains. A leaf's gradient then holds the record, which
+     * holds the leaf: amp_tensor_zero_grad lets it go; or ask amp_grad, which leaves nothing at leaves. */
+    bool create_graph;
     unsigned char reserved[6];
 } amp_backward_args;
 
@@ -110,7 +112,7 @@ typedef amp_status (*amp_checkpoint_function)(void *context, amp_tensor *const *
  * regions and with the random numbers (of the CPU's default generator) of the first time, and recorded then: torch.utils.checkpoint. So
  * what it makes on the way needs no memory between. It must compute the same again; `context` lives until then; tensors that it takes
  * from elsewhere (weights) get their gradients as ever, and must not have been written since. The results require gradients wherever calls are recorded.
- * No gradients of gradients. Errors: NULL among inputs or results; those of the function; all outputs are NULL then. */
+ * No gradients of gradients, and none for some inputs alone (amp_grad, .inputs). Errors: NULL among inputs or results; those of the function; all outputs are NULL then. */
 AMP_API amp_status amp_checkpoint(amp_checkpoint_function function, void *context, amp_tensor *const *inputs,
                                   int input_count, amp_tensor **outputs, int output_count);
 

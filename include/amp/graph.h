@@ -77,7 +77,7 @@ AMP_API const char *amp_graph_metadata(const amp_graph *graph, const char *key);
 /* Computes the outputs. inputs: as many tensors as the graph has inputs, in their order, on one device; extents of one name
  * are equal. outputs: room for output_count results, the first of the graph's; each is owned as the result of an op is: by the
  * innermost open scope, else by the caller. In a region of autocast every op is cast as the region says; results are row-major, and have the
- * floating dtype that the model declares. Errors name the input (what the model wants, what came) or the node; then all outputs are NULL. */
+ * floating dtype that the model declares. No gradients lead through a graph: its results require none. Errors name the input (what the model wants, what came) or the node; then all outputs are NULL. */
 AMP_API amp_status amp_graph_run(amp_graph *graph, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,
                                  int output_count);
 

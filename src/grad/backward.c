@@ -80,6 +80,9 @@ static amp_status send(backward *b, amp_grad_node *node, int output, amp_tensor 
         arrival->gradients = amp_alloc_zeroed((size_t)node->result_count * sizeof(amp_tensor *));
     if (!arrival || !arrival->gradients) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a gradient", b->what);
     amp_tensor **place = &arrival->gradients[output];
+    const amp_dtype dtype = node->results[output].dtype; /* of a cast that was saved, the edge knows another */
+    if (gradient->dtype != dtype) gradient = amp_to(gradient, dtype);
+    if (!gradient) return amp_pending_error();
     amp_tensor *sum = *place ? add(b, *place, gradient) : amp_keep(amp_tensor_same(b->what, gradient));
     if (!sum) return amp_pending_error();
     if (!*place && gradient->history)
@@ -220,6 +223,12 @@ static amp_status run_function(backward *b, amp_grad_node *node, unpacked *u, vo
         memcpy(args, node->args, node->op->args_size);
         AMP_TRY(restore_arguments(b, node, u, args));
         AMP_TRY(restore_results(b, node, u));
+    } else if (node->reaches_leaves && b->is_selective) {
+        return amp_fail(
+            AMP_ERROR_NOT_IMPLEMENTED,
+            "%s: there is a %s on the way, whose function goes back to every leaf; call amp_backward without "
+            ".inputs",
+            b->what, node->name);
     } else if (b->creates) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: %s has no gradient of its gradient", b->what, node->name);
     } else {
@@ -261,9 +270,9 @@ static amp_status run_node(backward *b, const amp_arrival *arrival) {
 
 /* ---- Arriving ----------------------------------------------------------------------------------------------------- */
 /* A gradient that a cell can keep, which the backward holds too: memory that others read is copied. */
-static amp_tensor *own(const backward *b, amp_tensor *gradient) {
-    const bool keeps = b->creates || (is_alone(gradient, 2) && amp_tensor_is_dense(gradient));
-    return keeps ? amp_retain(gradient) : amp_keep(amp_clone(amp_contiguous(gradient)));
+static amp_tensor *own(amp_tensor *gradient) {
+    return is_alone(gradient, 2) && amp_tensor_is_dense(gradient) ? amp_retain(gradient)
+                                                                  : amp_keep(amp_clone(amp_contiguous(gradient)));
 }
 
 /* Both, owned: where nothing of the backward is recorded, in the place of the first. */
@@ -287,7 +296,7 @@ static amp_status add_to_cell(const backward *b, amp_grad_cell *cell, amp_tensor
         mine = sum;
         none = NULL;
     }
-    amp_tensor *kept = own(b, mine);
+    amp_tensor *kept = own(mine);
     amp_release(mine);
     if (!kept) return amp_pending_error();
     if (atomic_compare_exchange_strong(&cell->gradient, &none, kept)) return AMP_OK;
@@ -321,12 +330,24 @@ static amp_status run_hooks(const backward *b, const amp_arrival *arrival) {
     return AMP_OK;
 }
 
+/* The gradient as answer number i: an input that is there twice has two. */
+static amp_tensor *once_more(const backward *b, int64_t i, amp_tensor *gradient) {
+    for (int64_t k = 0; gradient && k < i; k++) {
+        if (b->found[k] != gradient) continue;
+        amp_tensor *same = amp_keep(amp_tensor_same(b->what, gradient));
+        if (same && gradient->history)
+            (void)amp_history_begin(same, gradient->history->node, gradient->history->output, NULL, false);
+        return same;
+    }
+    return amp_retain(gradient);
+}
+
 /* The gradients that were asked for. */
 static void keep_asked(backward *b, const amp_arrival *arrival) {
     for (int64_t i = 0; i < b->inputs.count && b->found; i++) {
         int output = 0;
         if (amp_history_node(b->inputs.items[i], &output) != arrival->node || !arrival->gradients[output]) continue;
-        b->found[i] = amp_retain(arrival->gradients[output]);
+        b->found[i] = once_more(b, i, arrival->gradients[output]);
     }
 }
 

@@ -78,6 +78,7 @@ static const amp_gradient_row row = {.function = gradient_of_checkpoint};
 static amp_status fill(amp_grad_node *node, const checkpoint *c, amp_tensor *const *inputs) {
     node->row = &row;
     node->name = "checkpoint";
+    node->reaches_leaves = true;
     *(checkpoint *)node->args = *c;
     for (int i = 0; i < c->input_count; i++) {
         int output = 0;
@@ -85,6 +86,7 @@ static amp_status fill(amp_grad_node *node, const checkpoint *c, amp_tensor *con
         if (before) node->edges[i] = (amp_grad_edge){amp_grad_node_retain(before), output, inputs[i]->dtype};
         amp_saved_take(&node->slots[i], inputs[i], true);
     }
+    amp_grad_node_number(node);
     return amp_pending_error();
 }
 
@@ -99,6 +101,15 @@ static amp_status begin_results(amp_grad_node *node, amp_tensor **outputs) {
     return AMP_OK;
 }
 
+static amp_status check_tensors(const char *role, amp_tensor *const *tensors, int count) {
+    for (int i = 0; i < count; i++) {
+        if (!tensors || !tensors[i]) return amp_fail(AMP_ERROR_INVALID, "checkpoint: %s %d is NULL", role, i);
+        if (!amp_tensor_is_live(tensors[i]))
+            return amp_fail(AMP_ERROR_INVALID, "checkpoint: %s %d was released before", role, i);
+    }
+    return AMP_OK;
+}
+
 static amp_status run_recorded(const checkpoint *c, amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_grad_install();
     amp_grad_node *node = amp_grad_node_new(c->input_count, c->output_count, sizeof *c);
@@ -107,18 +118,11 @@ static amp_status run_recorded(const checkpoint *c, amp_tensor *const *inputs, a
     (void)amp_grad_set_enabled(false);
     if (status == AMP_OK) status = c->function(c->context, inputs, outputs);
     (void)amp_grad_set_enabled(true);
+    if (status == AMP_OK) status = amp_pending_error();
+    if (status == AMP_OK) status = check_tensors("result", outputs, c->output_count);
     if (status == AMP_OK) status = begin_results(node, outputs);
     amp_grad_node_drop(node);
     return status;
-}
-
-static amp_status check_tensors(const char *role, amp_tensor *const *tensors, int count) {
-    for (int i = 0; i < count; i++) {
-        if (!tensors || !tensors[i]) return amp_fail(AMP_ERROR_INVALID, "checkpoint: %s %d is NULL", role, i);
-        if (!amp_tensor_is_live(tensors[i]))
-            return amp_fail(AMP_ERROR_INVALID, "checkpoint: %s %d was released before", role, i);
-    }
-    return AMP_OK;
 }
 
 /* In a scope of its own, of which the results are left. */

@@ -45,6 +45,7 @@ amp_history *amp_history_of(amp_tensor *t) {
 
 static void set_node(amp_history *h, amp_grad_node *node, int output) {
     amp_grad_node *const old = h->node;
+    if (h->cell && old && old != node) amp_grad_hook_move(old, node, output, h->cell);
     h->node = node ? amp_grad_node_retain(node) : NULL;
     h->output = output;
     amp_grad_node_drop(old);
@@ -153,7 +154,8 @@ amp_grad_node *amp_history_node(const amp_tensor *t, int *output) {
 amp_status amp_history_begin(amp_tensor *t, amp_grad_node *node, int output, amp_tensor *of, bool of_several) {
     amp_history *h = amp_history_new(t);
     if (!h) return amp_pending_error();
-    if (of && of->dtype == t->dtype) {
+    h->of_another_dtype = of && of->dtype != t->dtype;
+    if (of && !h->of_another_dtype) {
         amp_history *base = amp_history_of(of);
         if (!base) {
             amp_history_drop(h);
@@ -184,18 +186,28 @@ static amp_status write_through(amp_history *view, amp_grad_node *node) {
     return find_again(view);
 }
 
-amp_status amp_history_rewrite(amp_tensor *t, amp_grad_node *node) {
-    amp_history *h = amp_history_of(t);
-    if (!h) return amp_pending_error();
-    t->requires_grad = true;
-    t->is_leaf = false;
-    if (h->base) return write_through(h, node);
-    memcpy(h->geometry.shape, t->shape, sizeof h->geometry.shape); /* transpose_ and its kin change them */
+/* Shape and strides, which transpose_ and its kin change. */
+static void take_geometry(amp_history *h, const amp_tensor *t) {
+    memcpy(h->geometry.shape, t->shape, sizeof h->geometry.shape);
     memcpy(h->geometry.strides, t->strides, sizeof h->geometry.strides);
     h->geometry.rank = t->rank;
-    h->generation++;
+    h->geometry.offset = t->offset;
+}
+
+amp_status amp_history_rewrite(amp_tensor *t, amp_grad_node *node, bool reshapes) {
+    amp_history *h = amp_history_of(t);
+    if (!h) return amp_pending_error();
+    t->requires_grad = node != NULL;
+    t->is_leaf = node == NULL;
+    if (h->base && !reshapes) return write_through(h, node);
+    take_geometry(h, t);
+    if (h->base) {
+        h->seen = h->base->generation;
+    } else {
+        h->generation++;
+    }
     set_node(h, node, 0);
-    return AMP_OK;
+    return amp_pending_error();
 }
 
 static bool is_leaf(const amp_history *h) {
@@ -217,6 +229,13 @@ amp_status amp_history_check_writable(const char *op, const amp_tensor *t) {
             AMP_ERROR_INVALID,
             "%s: the tensor, %s, is a view of a leaf that requires gradients, and is written in place; do that "
             "inside of amp_no_grad, or write to a clone",
+            op, amp_describe(t));
+    }
+    if (h->of_another_dtype) {
+        return amp_fail(
+            AMP_ERROR_INVALID,
+            "%s: the tensor, %s, is a view of numbers of another dtype, which cannot be written in place while "
+            "gradients are recorded; write to the tensor that it is a view of",
             op, amp_describe(t));
     }
     if (!h->of_several) return AMP_OK;

@@ -23,6 +23,7 @@ typedef struct amp_history {
     uint64_t generation;      /* of a base: how often it was written */
     uint64_t seen;            /* of a view: when its node was found */
     bool of_several;          /* a view that an op made with others: it cannot be written */
+    bool of_another_dtype;    /* a view of numbers of another dtype: nor can it */
     amp_geometry geometry;
 } amp_history;
 
@@ -42,8 +43,8 @@ amp_grad_node *amp_history_node(const amp_tensor *tensor, int *output);
 
 /* The tensor is result `output` of a node from now on. `of`: what it is a view of, if its memory is that one's; else NULL. */
 amp_status amp_history_begin(amp_tensor *tensor, amp_grad_node *node, int output, amp_tensor *of, bool of_several);
-/* … after it was written in place. */
-amp_status amp_history_rewrite(amp_tensor *tensor, amp_grad_node *node);
+/* … after it was written in place; NULL: by what leads no gradient on. `reshapes`: only its shape and strides were. */
+amp_status amp_history_rewrite(amp_tensor *tensor, amp_grad_node *node, bool reshapes);
 /* An error if it must not be written in place while calls are recorded. */
 amp_status amp_history_check_writable(const char *op, const amp_tensor *tensor);
 

@@ -23,6 +23,7 @@ static amp_status make_leaf(amp_tensor *t) {
     if (!h) return amp_pending_error();
     if (!h->cell) h->cell = amp_grad_cell_new();
     if (h->cell) h->node = amp_grad_leaf_new(h->cell);
+    if (h->node) amp_saved_take(&h->node->results[0], t, false);
     if (!h->node)
         return amp_fail(AMP_ERROR_MEMORY, "tensor_set_requires_grad: no memory for the gradient of %s",
                         amp_describe(t));

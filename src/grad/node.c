@@ -7,6 +7,8 @@
 
 static atomic_uint_fast64_t sequences = 1;
 
+enum { NO_OUTPUT = -1 }; /* of a hook that has moved */
+
 static bool is_last(atomic_int *references) {
     return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
@@ -44,6 +46,14 @@ bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, 
     return true;
 }
 
+void amp_grad_hook_move(amp_grad_node *from, amp_grad_node *to, int output, amp_grad_cell *cell) {
+    for (amp_grad_hook *hook = from ? from->hooks : NULL; hook; hook = hook->next) {
+        if (hook->cell == cell) hook->output = NO_OUTPUT;
+    }
+    if (to && !amp_grad_hook_add(to, output, NULL, NULL, cell))
+        (void)amp_fail(AMP_ERROR_MEMORY, "grad: no memory for a hook");
+}
+
 static void free_hooks(amp_grad_node *node) {
     for (amp_grad_hook *hook = node->hooks, *next = NULL; hook; hook = next) {
         next = hook->next;
@@ -60,6 +70,10 @@ static void clear_saved(amp_saved *saved, int count) {
     }
 }
 
+void amp_grad_node_number(amp_grad_node *node) {
+    node->sequence = atomic_fetch_add_explicit(&sequences, 1, memory_order_relaxed);
+}
+
 amp_grad_node *amp_grad_node_new(int slots, int results, size_t args_bytes) {
     const size_t count = (size_t)slots, tensors = (size_t)(slots + results);
     const size_t bytes =
@@ -68,7 +82,7 @@ amp_grad_node *amp_grad_node_new(int slots, int results, size_t args_bytes) {
     if (!node) return NULL;
     *node = (amp_grad_node){.slot_count = slots, .result_count = results};
     atomic_init(&node->references, 1);
-    node->sequence = atomic_fetch_add_explicit(&sequences, 1, memory_order_relaxed);
+    amp_grad_node_number(node);
     node->slots = (amp_saved *)(node + 1);
     node->results = node->slots + count;
     node->edges = (amp_grad_edge *)(node->results + results);

@@ -60,6 +60,7 @@ typedef struct amp_grad_node {
     amp_random_place random;
     unsigned wanted;     /* a bit for each argument whose gradient somebody wants */
     bool owns_results;   /* they are an allocation of their own */
+    bool reaches_leaves; /* its function goes back to leaves by itself: it cannot be asked for some gradients alone */
     bool is_spent;       /* what it saved is gone */
     amp_grad_cell *cell; /* a leaf's */
     amp_grad_hook *hooks;
@@ -68,6 +69,8 @@ typedef struct amp_grad_node {
 
 /* A node for a call of `slots` tensors, whose arguments take `args_bytes`, with that many results; all else 0. NULL: no memory. */
 amp_grad_node *amp_grad_node_new(int slots, int results, size_t args_bytes);
+/* Gives it its number, once it has its edges: finding what they lead to may make nodes, and those come before it. */
+void amp_grad_node_number(amp_grad_node *node);
 /* Room for more results than it was made with, for an op that returns a list. False: no memory. */
 bool amp_grad_node_make_results(amp_grad_node *node, int64_t count);
 /* The node of a leaf, and the cell that it shares with the leaf's history. */
@@ -85,6 +88,9 @@ void amp_grad_cell_drop(amp_grad_cell *cell);
 void amp_grad_cell_set(amp_grad_cell *cell, amp_tensor *gradient);
 
 bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, void *context, amp_grad_cell *cell);
+
+/* The cell of a tensor that has got another node keeps that one's gradient from now on. */
+void amp_grad_hook_move(amp_grad_node *from, amp_grad_node *to, int output, amp_grad_cell *cell);
 
 /* Geometry, and with `keep` the elements. */
 void amp_saved_take(amp_saved *saved, const amp_tensor *tensor, bool keep);

@@ -169,7 +169,9 @@ static amp_grad_node *write_down(amp_call *call, const amp_gradient_row *row) {
     node->name = op->name;
     node->device = call->device;
     amp_args_copy(op, call->args, node->args);
-    if (take_arguments(call, node) == AMP_OK) return node;
+    const amp_status status = take_arguments(call, node);
+    amp_grad_node_number(node);
+    if (status == AMP_OK) return node;
     amp_grad_node_drop(node);
     return NULL;
 }
@@ -251,7 +253,7 @@ static amp_status finish(amp_call *call, amp_grad_node *node) {
         return amp_fail(AMP_ERROR_MEMORY, "%s: no memory to record the call", amp_call_name(call));
     if (call->form == AMP_FORM_INPLACE) {
         amp_saved_take(&node->results[0], call->target, is_needed(node, 0, true));
-        return amp_history_rewrite(call->target, node);
+        return amp_history_rewrite(call->target, node, (call->op->flags & AMP_OP_VIEW) != 0);
     }
     for (int64_t i = 0; i < count; i++) AMP_TRY(begin_result(call, node, &results[i], (int)i, count > 1));
     return AMP_OK;
@@ -279,21 +281,54 @@ static amp_status record(amp_call *call, const amp_gradient_row *row) {
     return status;
 }
 
-/* The op has no gradient: its results require none, but what they share memory with is noted. */
+/* No argument requires gradients: nor do the results, but what they share memory with is noted. */
 static amp_status pass(amp_call *call, bool is_view) {
     AMP_TRY(amp_call_next(call));
     return is_view ? note_views(call) : AMP_OK;
 }
 
+/* The op has no gradient, and its results require none: what it writes in place has no history then. */
+static amp_status pass_without(amp_call *call) {
+    const bool writes = call->form == AMP_FORM_INPLACE;
+    if (writes) AMP_TRY(amp_history_check_writable(amp_call_name(call), call->target));
+    AMP_TRY(amp_call_next(call));
+    return writes && call->target->history ? amp_history_rewrite(call->target, NULL, false) : AMP_OK;
+}
+
+/* What it is made of is recorded in its place. */
+static amp_status pass_to_parts(amp_call *call) {
+    AMP_TRY(check_writes(call));
+    if (call->form == AMP_FORM_INPLACE) {
+        return amp_fail(AMP_ERROR_NOT_IMPLEMENTED,
+                        "%s: in place it has no gradient yet; call %s, or call it inside of amp_no_grad",
+                        amp_call_name(call), call->op->name);
+    }
+    call->inner_layers |= AMP_LAYER_GRAD;
+    return amp_call_next(call);
+}
+
+/* A tensor that a call is to write and that has a gradient of its own would keep that. */
+static amp_status check_targets(const amp_call *call) {
+    for (int i = 0; i < call->op->output_count; i++) {
+        const amp_tensor *t = call->outs ? call->outs[i] : call->target;
+        if (!t || !requires(t)) continue;
+        return amp_fail(
+            AMP_ERROR_INVALID,
+            "%s: the tensor to be written, %s, requires gradients, and none lead through out= forms; write to "
+            "another, or inside of amp_no_grad",
+            amp_call_name(call), amp_describe(t));
+    }
+    return AMP_OK;
+}
+
 AMP_HOT static amp_status grad_layer(amp_call *call) {
     if (is_off || call->ahead) return amp_call_next(call);
+    if (call->form == AMP_FORM_OUT) AMP_TRY(check_targets(call));
     const bool is_view = call->form == AMP_FORM_FUNCTION && call->op->flags & AMP_OP_VIEW;
     if (__builtin_expect(!any_requires(call), 1)) return pass(call, is_view);
     const amp_gradient_row *row = row_of(call->op);
-    if (!row) return pass(call, false);
-    if (!row->is_parts) return record(call, row);
-    call->inner_layers |= AMP_LAYER_GRAD; /* what it is made of is recorded in its place */
-    return amp_call_next(call);
+    if (!row) return pass_without(call);
+    return row->is_parts ? pass_to_parts(call) : record(call, row);
 }
 
 static void install(void) {

@@ -241,6 +241,12 @@ static amp_status check_output(const amp_graph_source *s, amp_tensor *const *inp
                         amp_device_name(amp_tensor_device(inputs[0])));
     AMP_TRY(amp_tensor_check_writable(s->name, name, t));
     AMP_TRY(amp_tensor_check_separate(s->name, "the output ", name, t));
+    if (amp_grad_is_enabled() && amp_tensor_requires_grad(t))
+        return amp_fail(
+            AMP_ERROR_INVALID,
+            "%s: the output '%s', %s, requires gradients, and none lead through a graph; give another, or call it "
+            "inside of amp_no_grad",
+            s->name, name, amp_describe(t));
     if (amp_this_thread.layers & AMP_LAYER_CAPTURE && !amp_tensor_on_write(t, false)) return amp_pending_error();
     return check_apart(s, inputs, outputs, index);
 }
@@ -304,7 +310,10 @@ amp_status amp_graph_run_out(amp_graph *g, amp_tensor *const *inputs, int input_
     if (!g) return amp_fail(AMP_ERROR_INVALID, "graph_run_out: the graph is NULL");
     AMP_TRY(check_inputs(&g->source, inputs, input_count, outputs, output_count));
     for (int i = 0; i < output_count; i++) AMP_TRY(check_output(&g->source, inputs, outputs, i));
-    return compute_into(g, inputs, outputs, output_count);
+    const bool records = amp_grad_set_enabled(false);
+    const amp_status status = compute_into(g, inputs, outputs, output_count);
+    (void)amp_grad_set_enabled(records);
+    return status;
 }
 
 amp_status amp_graph_watch(amp_graph *g, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,

@@ -182,6 +182,63 @@ TEST_F(Backward, LeavesAreNotWritten) {
     expect_near(x, {2, 4}, 0);
 }
 
+TEST_F(Backward, AViewThatWasFoundAgainComesAfterWhatReadsIt) {
+    amp_tensor *s = leaf({2}, {1, 2}), *w = leaf({2}, {1, 1});
+    amp_tensor *b = op("mul", {s, 2.0});
+    amp_tensor *v = op("view", {b, AMP_DIMS(2)});
+    op("mul_", {b, 2.0});
+    amp_tensor *y = op("mul", {w, v}), *z = op("mul", {v, 3.0});
+    EXPECT_EQ(back(op("add", {op("sum", {y}), op("sum", {z})})), AMP_OK) << amp_last_error();
+    expect_near(amp_tensor_grad(s), {16, 16}, 0);
+}
+
+TEST_F(Backward, WhatIsWrittenWithoutAGradientHasNone) {
+    amp_tensor *w = leaf({2}, {1, 2});
+    amp_tensor *y = op("mul", {w, 3.0});
+    op("normal_", {y});
+    EXPECT_FALSE(amp_tensor_requires_grad(y));
+    EXPECT_EQ(op("normal_", {w}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"normal_", "leaf"}));
+    amp_tensor *part = op("mul", {w, 3.0});
+    op("normal_", {op("select", {part, 0, 0})});
+    EXPECT_EQ(back(op("sum", {part})), AMP_OK) << amp_last_error();
+    expect_near(amp_tensor_grad(w), {0, 3}, 0);
+    EXPECT_EQ(op("ldexp_", {op("mul", {w, 3.0}), w}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_NOT_IMPLEMENTED, {"ldexp_", "in place"}));
+}
+
+TEST_F(Backward, TargetsThatRequireGradientsAreRefused) {
+    amp_tensor *w = leaf({2}, {1, 2}), *plain = tensor(AMP_F32, {2}, {5});
+    amp_tensor *y = op("mul", {w, 3.0});
+    amp_add_args args = {};
+    args.struct_size = sizeof args;
+    args.input = args.other = plain;
+    EXPECT_EQ(amp_add_out_call(y, &args), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"add_out", "requires gradients"}));
+    EXPECT_EQ(amp_add_out_call(w, &args), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"add_out", "requires gradients"}));
+    expect_near(w, {1, 2}, 0);
+}
+
+TEST_F(Backward, AViewTurnedInPlaceIsNoWrite) {
+    amp_tensor *s = leaf({2, 3}, {1, 2, 3, 4, 5, 6}), *k = tensor(AMP_F32, {2, 3}, {1, 2, 3, 4, 5, 6});
+    amp_tensor *b = op("mul", {s, 2.0});
+    amp_tensor *v = op("view", {b, AMP_DIMS(2, 3)});
+    op("transpose_", {v, 0, 1});
+    EXPECT_EQ(back(op("sum", {op("mul", {b, k})}), true), AMP_OK) << amp_last_error();
+    expect_near(amp_tensor_grad(s), {2, 4, 6, 8, 10, 12}, 0);
+    amp_tensor_zero_grad(s);
+    EXPECT_EQ(back(op("sum", {op("mul", {v, op("t", {k})})})), AMP_OK) << amp_last_error();
+    expect_near(amp_tensor_grad(s), {2, 4, 6, 8, 10, 12}, 0);
+}
+
+TEST_F(Backward, AViewOfAnotherDtypeIsNotWritten) {
+    amp_tensor *w = leaf({2, 2}, {1, 2, 3, 4});
+    amp_tensor *z = op("view_as_complex", {op("mul", {w, 2.0})});
+    EXPECT_EQ(op("mul_", {op("view_as_real", {z}), 0.0}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mul_", "another dtype"}));
+}
+
 // ---- Asking, hooks, gradients of gradients ----
 
 TEST_F(Backward, GradAnswersAndLeavesLeavesAlone) {
@@ -208,6 +265,21 @@ TEST_F(Backward, GradientsOfGradients) {
     const auto second = gradients(op("sum", {first[0]}), {x});
     ASSERT_EQ(second.size(), 1u) << amp_last_error();
     expect_near(second[0], {12, 18}, 0);
+}
+
+TEST_F(Backward, ARecordedGradientIsTheLeafsOwn) {
+    amp_tensor *w = leaf({2}, {1, 2}), *u = leaf({2}, {3, 4}), *x = tensor(AMP_F32, {2}, {12});
+    for (const bool create : {true, false}) {
+        EXPECT_EQ(back(op("sum", {op("mul", {op("add", {w, u}), x})}), false, nullptr, create), AMP_OK)
+            << amp_last_error();
+    }
+    expect_near(amp_tensor_grad(w), {24, 24}, 0);
+    expect_near(amp_tensor_grad(u), {24, 24}, 0);
+    amp_tensor_zero_grad(w);
+    amp_tensor_zero_grad(u);
+    const auto twice = gradients(op("sum", {w}), {w, w});
+    ASSERT_EQ(twice.size(), 2u);
+    EXPECT_NE(twice[0], twice[1]);
 }
 
 amp_tensor *doubles(void *context, amp_tensor *gradient) {
@@ -265,6 +337,13 @@ TEST_F(Backward, ACheckpointComputesAgainInItsRegionWithItsRandomNumbers) {
     EXPECT_EQ(b.calls, 1);
     EXPECT_EQ(run(true), plain);
     EXPECT_EQ(b.calls, 3);
+    amp_tensor *y = nullptr;
+    EXPECT_EQ(amp_checkpoint(block, &b, &x, 1, &y, 1), AMP_OK);
+    EXPECT_TRUE(gradients(op("sum", {y}), {x}).empty());
+    EXPECT_TRUE(failed_with(AMP_ERROR_NOT_IMPLEMENTED, {"grad", "checkpoint"}));
+    const auto forgets = [](void *, amp_tensor *const *, amp_tensor **) { return AMP_OK; };
+    EXPECT_EQ(amp_checkpoint(forgets, nullptr, &x, 1, &y, 1), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"checkpoint", "result 0"}));
     amp_tensor *none = nullptr;
     EXPECT_EQ(amp_checkpoint(block, &b, &none, 1, &x, 1), AMP_ERROR_INVALID);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"checkpoint", "input 0"}));

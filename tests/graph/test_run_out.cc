@@ -106,6 +106,16 @@ TEST_F(RunOut, StepsWriteThere) {
 #endif
 }
 
+TEST_F(RunOut, NotIntoWhatRequiresGradients) {
+    amp_tensor *x = tensor(AMP_F32, {2}, {1, 2}), *w = tensor(AMP_F32, {2}, {3, 4});
+    ASSERT_EQ(amp_tensor_set_requires_grad(w, true), AMP_OK);
+    make(1, 1, [=](amp_tensor *const *in) { return Tensors{op("mul", {in[0], w})}; });
+    EXPECT_EQ(run_out({x}, {w}), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"the output '0'", "requires gradients"}));
+    EXPECT_EQ(numbers_of(w), (std::vector<double>{3, 4}));
+    EXPECT_EQ(run_out({x}, {tensor(AMP_F32, {2})}), AMP_OK) << "weights may require them";
+}
+
 // What a copy would come from is not there.
 TEST_F(RunOut, NothingIsCopied) {
     amp_tensor *x = random_tensor(AMP_F32, {64, 1024}, 2), *y = random_tensor(AMP_F32, {64, 1024}, 3);
