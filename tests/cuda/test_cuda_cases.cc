@@ -134,7 +134,7 @@ class CudaCases : public fake_device::Test {
 
   private:
     static amp_backend_op find(const amp_op_info *) {
-        return {note_plan, false};
+        return {note_plan, false, {}};
     }
     const amp_backend backend_ = fake_device::backend_of(find);
 };

@@ -151,8 +151,9 @@ TEST_F(OpAttributes, RoundingBeforeWhatMovesIsRoundingBehind) {
             << op_calls::describe(call);
     }
     for (int i = 0; i < amp_op_count; i++) {
-        if (amp_op_table[i].flags & AMP_OP_MOVES)
+        if (amp_op_table[i].flags & AMP_OP_MOVES) {
             EXPECT_EQ(seen.count(key(amp_op_table[i])), 1u) << key(amp_op_table[i]);
+        }
     }
 }
 
