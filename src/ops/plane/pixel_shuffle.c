@@ -156,11 +156,12 @@ amp_status amp_op_channel_shuffle(amp_call *call) {
     }
     amp_tensor *out = amp_call_output_like(call, 0, input->dtype, input->rank, input->shape, input);
     if (!out) return amp_pending_error();
+    if (amp_tensor_elements(out) == 0) return AMP_OK; /* any number divides no channels, and strides would overflow */
     amp_tensor to = *out;
     to.rank = from.rank;
     memcpy(to.shape, from.shape, sizeof to.shape);
     to.strides[1] = out->strides[1] * a->groups;
     to.strides[2] = out->strides[1];
     for (int d = 2; d < input->rank; d++) to.strides[d + 1] = out->strides[d];
-    return amp_tensor_elements(out) ? amp_copy_tensor(&to, &from) : AMP_OK;
+    return amp_copy_tensor(&to, &from);
 }
