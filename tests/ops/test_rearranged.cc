@@ -118,6 +118,7 @@ TEST_F(Rearranged, ShuffledChannels) {
     EXPECT_EQ(numbers_of(op("channel_shuffle", {x, 2})), want);
     amp_tensor *strided = op("transpose", {op("contiguous", {op("transpose", {x, 1, 2})}), 1, 2});
     EXPECT_EQ(numbers_of(op("channel_shuffle", {strided, 2})), want);
+    EXPECT_NE(op("channel_shuffle", {tensor(AMP_F32, {1, 0, 2}), int64_t(INT64_MAX)}), nullptr) << "no channels";
     EXPECT_EQ(shape_of(op("channel_shuffle", {tensor(AMP_F32, {0, 4, 3}), 2})), (Shape{0, 4, 3}));
     EXPECT_EQ(op("channel_shuffle", {x, 4}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"channel_shuffle", "[1, 6, 2]", "4"}));
