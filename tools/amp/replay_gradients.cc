@@ -163,6 +163,16 @@ static bool compare_second(const CaseFile &file, const json_t *second, const std
     return true;
 }
 
+// Recorded gradients hold the record, which holds the leaves.
+struct LetGo {
+    const std::vector<Leaf> &leaves;
+    const Roots &roots;
+    ~LetGo() {
+        for (const Leaf &leaf : leaves) amp_tensor_zero_grad(leaf.tensor);
+        for (amp_tensor *t : roots.cotangents) amp_tensor_zero_grad(t);
+    }
+};
+
 bool compare_gradients(const CaseFile &file, const json_t *json, const Arguments &arguments, const Tensors &outputs,
                        Comparison *all) {
     const json_t *second = json_object_get(json, "second");
@@ -171,6 +181,7 @@ bool compare_gradients(const CaseFile &file, const json_t *json, const Arguments
     for (amp_tensor *t : roots.outputs) {
         if (!amp_tensor_requires_grad(t)) return false;
     }
+    const LetGo let_go = {leaves, roots};
     if (second) {
         for (amp_tensor *t : roots.cotangents) amp_tensor_set_requires_grad(t, true);
     }
