@@ -340,7 +340,9 @@ amp_status amp_op_diagonal(amp_call *call) {
     }
     const int64_t rows = a->offset < 0 ? g.shape[d] + a->offset : g.shape[d];
     const int64_t columns = a->offset > 0 ? g.shape[e] - a->offset : g.shape[e];
-    const int64_t length = rows < columns ? rows : columns, stride = g.strides[d] + g.strides[e];
+    /* Strides over which no step is taken may be anything: their sum wraps. */
+    const int64_t stride = (int64_t)((uint64_t)g.strides[d] + (uint64_t)g.strides[e]);
+    const int64_t length = rows < columns ? rows : columns;
     if (length > 0) g.offset += a->offset < 0 ? -a->offset * g.strides[d] : a->offset * g.strides[e];
     remove_dim(&g, d > e ? d : e);
     remove_dim(&g, d > e ? e : d);
