@@ -259,12 +259,13 @@ amp_status cuda_to_device(amp_call *call) {
 #undef CUDA_OP_TAKES_PENDING
 
 static const amp_backend_op table[AMP_OP_ID_COUNT + 1] = {
-#define CUDA_OP(op, implementation) [AMP_OP_ID_##op] = {implementation, false},
-#define CUDA_OP_TAKES_PENDING(op, implementation) [AMP_OP_ID_##op] = {implementation, true},
+#define CUDA_OP(op, implementation) [AMP_OP_ID_##op] = {.run = implementation},
+#define CUDA_OP_TAKES_PENDING(op, implementation)                                                                      \
+    [AMP_OP_ID_##op] = {.run = implementation, .takes_pending_casts = true},
 #include "cuda/cuda_ops.def"
 #undef CUDA_OP
 #undef CUDA_OP_TAKES_PENDING
-    [AMP_OP_ID_COUNT] = {NULL, false},
+    [AMP_OP_ID_COUNT] = {.run = NULL},
 };
 
 static amp_backend_op find(const amp_op_info *op) {
