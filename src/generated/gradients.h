@@ -120,6 +120,7 @@ void amp_gradient_frobenius_norm(struct amp_gradient *g);
 void amp_gradient_gather(struct amp_gradient *g);
 void amp_gradient_gelu(struct amp_gradient *g);
 void amp_gradient_glu(struct amp_gradient *g);
+void amp_gradient_grid_sampler(struct amp_gradient *g);
 void amp_gradient_group_norm(struct amp_gradient *g);
 void amp_gradient_hardshrink(struct amp_gradient *g);
 void amp_gradient_hardsigmoid(struct amp_gradient *g);
