@@ -25,6 +25,11 @@ static amp_tensor *spread(const amp_convolution *c, amp_tensor *x, amp_tensor *w
                                 .dilation = c->dilation, .groups = sets);
 }
 
+amp_tensor *amp_convolution_forward(const amp_convolution *c, amp_dims more) {
+    return c->transposed ? spread(c, c->input, c->weight, more)
+                         : correlate(c->axes, c->input, c->weight, c->stride, c->padding, c->dilation, c->groups);
+}
+
 /* The extents behind batch and channels cut to those of `like`, from its dimension `first`. */
 static amp_tensor *cut(const amp_convolution *c, amp_tensor *t, const amp_tensor *like, int first) {
     for (int i = 0; t && i < c->axes; i++) {

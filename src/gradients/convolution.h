@@ -14,6 +14,8 @@ typedef struct amp_convolution {
     int64_t groups;
 } amp_convolution;
 
+/* The result; `more` are elements behind that of a transposed one (output_padding). */
+amp_tensor *amp_convolution_forward(const amp_convolution *c, amp_dims more);
 /* From the gradient of the result, those of the input, the weight, and a number for each output channel. */
 amp_tensor *amp_convolution_input(const amp_convolution *c, amp_tensor *of);
 amp_tensor *amp_convolution_weight(const amp_convolution *c, amp_tensor *of);
