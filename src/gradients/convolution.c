@@ -111,6 +111,33 @@ static amp_tensor *padded_behind(const amp_convolution *c, amp_tensor *t) {
     return any ? amp_constant_pad_nd(t, pad) : t;
 }
 
+/* One element to a window, and none in the padding. */
+static bool is_product(const amp_convolution *c) {
+    bool is = c->groups == 1;
+    for (int i = 0; i < c->axes; i++) is = is && c->weight->shape[2 + i] == 1 && c->padding.values[i] == 0;
+    return is;
+}
+
+/* The elements that windows begin at. */
+static amp_tensor *strided(const amp_convolution *c, amp_tensor *t, const amp_tensor *windows) {
+    for (int i = 0; t && i < c->axes; i++) {
+        const int64_t step = c->stride.values[i], end = (windows->shape[2 + i] - 1) * step + 1;
+        if (step > 1 || end < t->shape[2 + i]) t = amp_slice(t, 2 + i, .end = AMP_SET(end), .step = AMP_SET(step));
+    }
+    return t;
+}
+
+/* (N, C, …) → (C, N · …) */
+static amp_tensor *channel_rows(amp_tensor *t) {
+    return t ? amp_flatten(amp_transpose(t, 0, 1), 1) : NULL;
+}
+
+static amp_tensor *weight_of_product(const amp_convolution *c, amp_tensor *wide, amp_tensor *narrow) {
+    amp_tensor *inputs = channel_rows(strided(c, wide, narrow));
+    amp_tensor *t = inputs ? amp_matmul(channel_rows(narrow), amp_transpose(inputs, 0, 1)) : NULL;
+    return t ? amp_reshape(t, amp_shape_of(c->weight)) : NULL;
+}
+
 /* Windows begin at every `dilation`, and their elements lie `stride` apart: one for each element of the kernel. */
 amp_tensor *amp_convolution_weight(const amp_convolution *c, amp_tensor *of) {
     amp_tensor *input = batched(c, amp_conjugate(c->input));
@@ -118,6 +145,7 @@ amp_tensor *amp_convolution_weight(const amp_convolution *c, amp_tensor *of) {
     amp_tensor *wide = c->transposed ? of : padded_behind(c, input), *narrow = c->transposed ? input : of;
     if (!wide || !narrow) return NULL;
     if (wide->shape[0] == 0) return amp_zeros_like(c->weight);
+    if (is_product(c)) return weight_of_product(c, wide, narrow);
     amp_tensor *t = correlate(c->axes, channels_first(wide, c->groups), amp_transpose(narrow, 0, 1), c->dilation,
                               c->padding, c->stride, c->groups);
     t = cut(c, t, c->weight, 2);
