@@ -100,31 +100,54 @@ static amp_tensor *channels_first(amp_tensor *t, int64_t groups) {
     return amp_reshape(amp_permute(amp_reshape(t, split), order), joined);
 }
 
-static amp_tensor *padded_behind(const amp_convolution *c, amp_tensor *t) {
+/* Zeros around each axis; `in_front` says whether the padding stands there too, or only what is behind alone. */
+static amp_tensor *padded(const amp_convolution *c, amp_tensor *t, bool in_front) {
     amp_dims pad = {.set = AMP_PRESENT};
     bool any = false;
     for (int i = c->axes - 1; i >= 0; i--) {
-        pad.values[pad.count++] = 0;
-        pad.values[pad.count++] = c->behind[i];
-        any = any || c->behind[i] > 0;
+        const int64_t both = in_front ? c->padding.values[i] : 0;
+        pad.values[pad.count++] = both;
+        pad.values[pad.count++] = both + c->behind[i];
+        any = any || both + c->behind[i] > 0;
     }
     return any ? amp_constant_pad_nd(t, pad) : t;
 }
 
-/* One element to a window, and none in the padding. */
-static bool is_product(const amp_convolution *c) {
-    bool is = c->groups == 1;
-    for (int i = 0; i < c->axes; i++) is = is && c->weight->shape[2 + i] == 1 && c->padding.values[i] == 0;
-    return is;
+static int64_t kernel_elements(const amp_convolution *c) {
+    int64_t elements = 1;
+    for (int i = 0; i < c->axes; i++) elements *= c->weight->shape[2 + i];
+    return elements;
 }
 
-/* The elements that windows begin at. */
-static amp_tensor *strided(const amp_convolution *c, amp_tensor *t, const amp_tensor *windows) {
-    for (int i = 0; t && i < c->axes; i++) {
-        const int64_t step = c->stride.values[i], end = (windows->shape[2 + i] - 1) * step + 1;
-        if (step > 1 || end < t->shape[2 + i]) t = amp_slice(t, 2 + i, .end = AMP_SET(end), .step = AMP_SET(step));
+enum { MOST_TAPS = 27, FEW_CHANNELS = 32, FEW_WINDOWS = 64 };
+
+/* Where products are faster than a convolution whose kernel is as large as the image. In 16 bits only where that one is slow: with
+ * strides, which become dilations there, and of few windows. */
+static bool is_by_products(const amp_convolution *c, const amp_tensor *windows) {
+    const int64_t taps = kernel_elements(c);
+    if (c->groups > 1 || taps > MOST_TAPS) return false;
+    if (taps == 1) return true;
+    if (c->weight->shape[0] < FEW_CHANNELS || c->weight->shape[1] < FEW_CHANNELS) return false;
+    int64_t count = 1, steps = 1;
+    for (int i = 0; i < c->axes; i++) {
+        count *= windows->shape[2 + i];
+        steps *= c->stride.values[i];
     }
-    return t;
+    return amp_dtype_size(windows->dtype) > 2 || steps > 1 || count <= FEW_WINDOWS;
+}
+
+/* Element `tap` of every window, the elements of the kernel being counted through all axes. */
+static amp_tensor *elements_of_windows(const amp_convolution *c, amp_tensor *wide, int64_t tap,
+                                       const amp_tensor *windows) {
+    for (int i = c->axes - 1; wide && i >= 0; i--) {
+        const int64_t kernel = c->weight->shape[2 + i], step = c->stride.values[i];
+        const int64_t start = tap % kernel * c->dilation.values[i],
+                      end = start + (windows->shape[2 + i] - 1) * step + 1;
+        tap /= kernel;
+        if (start == 0 && step == 1 && end == wide->shape[2 + i]) continue;
+        wide = amp_slice(wide, 2 + i, .start = AMP_SET(start), .end = AMP_SET(end), .step = AMP_SET(step));
+    }
+    return wide;
 }
 
 /* (N, C, …) → (C, N · …) */
@@ -132,20 +155,27 @@ static amp_tensor *channel_rows(amp_tensor *t) {
     return t ? amp_flatten(amp_transpose(t, 0, 1), 1) : NULL;
 }
 
-static amp_tensor *weight_of_product(const amp_convolution *c, amp_tensor *wide, amp_tensor *narrow) {
-    amp_tensor *inputs = channel_rows(strided(c, wide, narrow));
-    amp_tensor *t = inputs ? amp_matmul(channel_rows(narrow), amp_transpose(inputs, 0, 1)) : NULL;
-    return t ? amp_reshape(t, amp_shape_of(c->weight)) : NULL;
+/* For each element of the kernel the product of what arrived with what it was multiplied by. */
+static amp_tensor *weight_by_products(const amp_convolution *c, amp_tensor *wide, amp_tensor *narrow) {
+    amp_tensor *parts[MOST_TAPS], *rows = channel_rows(narrow);
+    const int taps = (int)kernel_elements(c);
+    wide = padded(c, wide, true);
+    for (int k = 0; k < taps; k++) {
+        amp_tensor *inputs = channel_rows(elements_of_windows(c, wide, k, narrow));
+        parts[k] = inputs ? amp_matmul(rows, amp_transpose(inputs, 0, 1)) : NULL;
+        if (!parts[k]) return NULL;
+    }
+    return amp_reshape(amp_stack((amp_tensor_list){parts, taps, NULL}, -1), amp_shape_of(c->weight));
 }
 
 /* Windows begin at every `dilation`, and their elements lie `stride` apart: one for each element of the kernel. */
 amp_tensor *amp_convolution_weight(const amp_convolution *c, amp_tensor *of) {
     amp_tensor *input = batched(c, amp_conjugate(c->input));
     of = batched(c, of);
-    amp_tensor *wide = c->transposed ? of : padded_behind(c, input), *narrow = c->transposed ? input : of;
+    amp_tensor *wide = c->transposed ? of : padded(c, input, false), *narrow = c->transposed ? input : of;
     if (!wide || !narrow) return NULL;
     if (wide->shape[0] == 0) return amp_zeros_like(c->weight);
-    if (is_product(c)) return weight_of_product(c, wide, narrow);
+    if (is_by_products(c, narrow)) return weight_by_products(c, wide, narrow);
     amp_tensor *t = correlate(c->axes, channels_first(wide, c->groups), amp_transpose(narrow, 0, 1), c->dilation,
                               c->padding, c->stride, c->groups);
     t = cut(c, t, c->weight, 2);

@@ -87,6 +87,32 @@ TEST_F(GradientsOfWindows, ElementsThatNoWindowReaches) {
     expect_slopes("avg_pool2d", {{"input", {1, 1, 5, 6}}}, {{"kernel_size", 2}, {"stride", 3}});
 }
 
+// Weights of many channels take another way; groups of them are the same convolutions beside each other.
+TEST_F(GradientsOfWindows, ManyChannelsAsInGroups) {
+    for (const char *name : {"conv2d", "conv_transpose2d"}) {
+        SCOPED_TRACE(name);
+        const std::vector<Named> options = {
+            {"stride", AMP_DIMS(2, 1)}, {"padding", AMP_DIMS(1, 0)}, {"dilation", AMP_DIMS(1, 2)}};
+        const Shape image = {2, 32, 6, 7}, kernel = {32, 32, 3, 2};
+        const Numbers x = numbers(image, 1), w = numbers(kernel, 2);
+        amp_tensor *one = tensor(AMP_F64, kernel, w), *input = tensor(AMP_F64, image, x);
+        ASSERT_EQ(amp_tensor_set_requires_grad(one, true), AMP_OK);
+        ASSERT_EQ(back(weighted_sum(op(name, {input, one}, options))), AMP_OK) << amp_last_error();
+        amp_tensor *half = tensor(AMP_F64, kernel, w);
+        ASSERT_EQ(amp_tensor_set_requires_grad(half, true), AMP_OK);
+        std::vector<Named> grouped = options;
+        grouped.push_back({"groups", 2});
+        amp_tensor *pair = op("cat", {std::vector<amp_tensor *>{input, input}, 1});
+        amp_tensor *both = op("cat", {std::vector<amp_tensor *>{half, half}, 0});
+        amp_tensor *y = op(name, {pair, both}, grouped);
+        ASSERT_NE(y, nullptr) << amp_last_error();
+        ASSERT_EQ(back(weighted_sum(op("narrow", {y, 1, 0, 32}))), AMP_OK) << amp_last_error();
+        const Numbers want = numbers_of(amp_tensor_grad(half)), got = numbers_of(amp_tensor_grad(one));
+        ASSERT_EQ(got.size(), want.size());
+        for (size_t i = 0; i < got.size(); i++) ASSERT_NEAR(got[i], want[i], 1e-11) << "element " << i;
+    }
+}
+
 TEST_F(GradientsOfWindows, WhatConvolutionsDoToTheirResults) {
     const std::vector<Input> all = {{"input", {2, 2, 3, 3}}, {"weight", {2, 2, 2, 2}}, {"bias", {2}},
                                     {"scale", {2}},          {"shift", {2}},           {"residual", {2, 2, 1, 2}}};
