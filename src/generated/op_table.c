@@ -2513,6 +2513,31 @@ static const amp_arg_info args_grid_sampler_3d[] = {
     {"align_corners", AMP_ARG_BOOL, AMP_ARG_REQUIRED, offsetof(amp_grid_sampler_3d_args, align_corners), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_grid_sampler_3d_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_avg_pool_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_avg_pool_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_avg_pool_backward_args, input_size), 0, NO_DEFAULT},
+    {"kernel_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_avg_pool_backward_args, kernel_size), 0, NO_DEFAULT},
+    {"stride", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_avg_pool_backward_args, stride), 0, NO_DEFAULT},
+    {"padding", AMP_ARG_DIMS, AMP_ARG_NULLABLE, offsetof(amp_avg_pool_backward_args, padding), 0, NO_DEFAULT},
+    {"ceil_mode", AMP_ARG_BOOL, 0, offsetof(amp_avg_pool_backward_args, ceil_mode), 0, NO_DEFAULT},
+    {"count_include_pad", AMP_ARG_OPT_BOOL, 0, offsetof(amp_avg_pool_backward_args, count_include_pad), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"divisor_override", AMP_ARG_OPT_INT, AMP_ARG_NULLABLE, offsetof(amp_avg_pool_backward_args, divisor_override), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_avg_pool_backward_args) == 336, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_adaptive_avg_pool_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_adaptive_avg_pool_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_adaptive_avg_pool_backward_args, input_size), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_adaptive_avg_pool_backward_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_upsample_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_upsample_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_upsample_backward_args, input_size), 0, NO_DEFAULT},
+    {"mode", AMP_ARG_STRING, AMP_ARG_REQUIRED, offsetof(amp_upsample_backward_args, mode), 0, NO_DEFAULT},
+    {"align_corners", AMP_ARG_BOOL, 0, offsetof(amp_upsample_backward_args, align_corners), 0, NO_DEFAULT},
+    {"antialias", AMP_ARG_BOOL, 0, offsetof(amp_upsample_backward_args, antialias), 0, NO_DEFAULT},
+    {"scales", AMP_ARG_FLOATS, AMP_ARG_NULLABLE, offsetof(amp_upsample_backward_args, scales), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_upsample_backward_args) == 176, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_scaled_dot_product_attention[] = {
     {"query", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scaled_dot_product_attention_args, query), 0, NO_DEFAULT},
     {"key", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scaled_dot_product_attention_args, key), 0, NO_DEFAULT},
@@ -5796,6 +5821,24 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_grid_sampler_3d_args), 41, args_grid_sampler_3d, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}, {{AMP_POLICY_PROMOTE, NULL, NULL, false}, {AMP_POLICY_PROMOTE, NULL, NULL, false}}}},
+    {AMP_OP_ID_avg_pool_backward, "avg_pool_backward", "", "avg_pool_backward",
+     "avg_pool_backward(Tensor grad_output, int[] input_size, int[] kernel_size, int[]? stride=None, int[]? padding=None, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+     "The gradient of avg_pool1d to avg_pool3d: each element of grad_output shared among its window. input_size are the input's extents in as many dimensions as there were.",
+     NULL, sizeof(amp_avg_pool_backward_args), 336, args_avg_pool_backward, 8, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_adaptive_avg_pool_backward, "adaptive_avg_pool_backward", "", "adaptive_avg_pool_backward",
+     "adaptive_avg_pool_backward(Tensor grad_output, int[] input_size) -> Tensor",
+     "The gradient of adaptive_avg_pool1d to adaptive_avg_pool3d; input_size are the input's extents in as many dimensions as there were.",
+     NULL, sizeof(amp_adaptive_avg_pool_backward_args), 88, args_adaptive_avg_pool_backward, 2, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_upsample_backward, "upsample_backward", "", "upsample_backward",
+     "upsample_backward(Tensor grad_output, int[] input_size, str mode, bool align_corners=False, bool antialias=False, float[]? scales=None) -> Tensor",
+     "The gradient of interpolate in each of its modes but area: grad_output by the same weights to where they read. input_size are the input's extents in as many dimensions as there were; a scale that is not positive says nothing.",
+     NULL, sizeof(amp_upsample_backward_args), 176, args_upsample_backward, 6, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_scaled_dot_product_attention, "scaled_dot_product_attention", "", "scaled_dot_product_attention",
      "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
      "softmax(query @ key^T * scale + mask) @ value; a bool mask keeps where true; scale is 1 / sqrt(E) unless given.",
@@ -6497,6 +6540,7 @@ const amp_op_name amp_op_names[] = {
     {"adaptive_avg_pool1d", AMP_OP_ID_adaptive_avg_pool1d},
     {"adaptive_avg_pool2d", AMP_OP_ID_adaptive_avg_pool2d},
     {"adaptive_avg_pool3d", AMP_OP_ID_adaptive_avg_pool3d},
+    {"adaptive_avg_pool_backward", AMP_OP_ID_adaptive_avg_pool_backward},
     {"adaptive_max_pool1d", AMP_OP_ID_adaptive_max_pool1d},
     {"adaptive_max_pool2d", AMP_OP_ID_adaptive_max_pool2d},
     {"adaptive_max_pool3d", AMP_OP_ID_adaptive_max_pool3d},
@@ -6528,6 +6572,7 @@ const amp_op_name amp_op_names[] = {
     {"avg_pool1d", AMP_OP_ID_avg_pool1d},
     {"avg_pool2d", AMP_OP_ID_avg_pool2d},
     {"avg_pool3d", AMP_OP_ID_avg_pool3d},
+    {"avg_pool_backward", AMP_OP_ID_avg_pool_backward},
     {"baddbmm", AMP_OP_ID_baddbmm},
     {"batch_norm", AMP_OP_ID_batch_norm},
     {"bernoulli", AMP_OP_ID_bernoulli},
@@ -7050,6 +7095,7 @@ const amp_op_name amp_op_names[] = {
     {"uniform", AMP_OP_ID_uniform},
     {"unique", AMP_OP_ID_unique},
     {"unsqueeze", AMP_OP_ID_unsqueeze},
+    {"upsample_backward", AMP_OP_ID_upsample_backward},
     {"upsample_bicubic2d", AMP_OP_ID_upsample_bicubic2d},
     {"upsample_bicubic2d_aa", AMP_OP_ID_upsample_bicubic2d_aa},
     {"upsample_bilinear2d", AMP_OP_ID_upsample_bilinear2d},
@@ -7084,4 +7130,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 591;
+const int amp_op_name_count = 594;

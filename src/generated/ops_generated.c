@@ -3013,6 +3013,18 @@ amp_tensor *amp_grid_sampler_3d_call(const amp_grid_sampler_3d_args *args) {
 amp_tensor *amp_grid_sampler_3d_out_call(amp_tensor *out, const amp_grid_sampler_3d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_grid_sampler_3d], AMP_FORM_OUT, args, out);
 }
+FITS(avg_pool_backward);
+amp_tensor *amp_avg_pool_backward_call(const amp_avg_pool_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_avg_pool_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(adaptive_avg_pool_backward);
+amp_tensor *amp_adaptive_avg_pool_backward_call(const amp_adaptive_avg_pool_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_adaptive_avg_pool_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(upsample_backward);
+amp_tensor *amp_upsample_backward_call(const amp_upsample_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_upsample_backward], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(scaled_dot_product_attention);
 amp_tensor *amp_scaled_dot_product_attention_call(const amp_scaled_dot_product_attention_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_scaled_dot_product_attention], AMP_FORM_FUNCTION, args, NULL);

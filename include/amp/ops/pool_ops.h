@@ -627,6 +627,60 @@ AMP_API amp_tensor *amp_grid_sampler_3d_out_call(amp_tensor *out, const amp_grid
 #define amp_grid_sampler_3d_out(out, r1_, r2_, r3_, r4_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, grid, interpolation_mode, padding_mode, align_corners", amp_grid_sampler_3d_out_call(out, AMP_ARGS_MISSING_(grid_sampler_3d, (.interpolation_mode = AMP_MISSING_INT_, .padding_mode = AMP_MISSING_INT_), input, r1_, r2_, r3_, r4_, __VA_ARGS__)))
 #endif
 
+/* The gradient of avg_pool1d to avg_pool3d: each element of grad_output shared among its window. input_size are the
+ * input's extents in as many dimensions as there were.
+ * avg_pool_backward(Tensor grad_output, int[] input_size, int[] kernel_size, int[]? stride=None, int[]? padding=None,
+ *     bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_avg_pool_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_avg_pool_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_dims input_size AMP_ABSENT_;
+    amp_dims kernel_size AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    bool ceil_mode AMP_ABSENT_;
+    amp_opt_bool count_include_pad AMP_ABSENT_;
+    amp_opt_int divisor_override AMP_ABSENT_;
+} amp_avg_pool_backward_args;
+AMP_API amp_tensor *amp_avg_pool_backward_call(const amp_avg_pool_backward_args *args);
+#ifndef __cplusplus
+#define amp_avg_pool_backward(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input_size, kernel_size", amp_avg_pool_backward_call(AMP_ARGS_(avg_pool_backward, grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* The gradient of adaptive_avg_pool1d to adaptive_avg_pool3d; input_size are the input's extents in as many
+ * dimensions as there were.
+ * adaptive_avg_pool_backward(Tensor grad_output, int[] input_size) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_adaptive_avg_pool_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_adaptive_avg_pool_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_dims input_size AMP_ABSENT_;
+} amp_adaptive_avg_pool_backward_args;
+AMP_API amp_tensor *amp_adaptive_avg_pool_backward_call(const amp_adaptive_avg_pool_backward_args *args);
+#ifndef __cplusplus
+#define amp_adaptive_avg_pool_backward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input_size", amp_adaptive_avg_pool_backward_call(AMP_ARGS_(adaptive_avg_pool_backward, grad_output, r1_, __VA_ARGS__)))
+#endif
+
+/* The gradient of interpolate in each of its modes but area: grad_output by the same weights to where they read.
+ * input_size are the input's extents in as many dimensions as there were; a scale that is not positive says nothing.
+ * upsample_backward(Tensor grad_output, int[] input_size, str mode, bool align_corners=False, bool antialias=False,
+ *     float[]? scales=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_upsample_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_upsample_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_dims input_size AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    bool align_corners AMP_ABSENT_;
+    bool antialias AMP_ABSENT_;
+    amp_floats scales AMP_ABSENT_;
+} amp_upsample_backward_args;
+AMP_API amp_tensor *amp_upsample_backward_call(const amp_upsample_backward_args *args);
+#ifndef __cplusplus
+#define amp_upsample_backward(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input_size, mode", amp_upsample_backward_call(AMP_ARGS_(upsample_backward, grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
 #ifdef __cplusplus
 }
 #endif

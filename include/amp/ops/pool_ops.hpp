@@ -293,6 +293,32 @@ struct upsample_bicubic2d_aa_options {
     upsample_bicubic2d_aa_options &with_scales_w(amp_opt_float v_) { scales_w = v_; return *this; }
 };
 
+/* avg_pool_backward(Tensor grad_output, int[] input_size, int[] kernel_size, int[]? stride=None, int[]? padding=None, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor */
+struct avg_pool_backward_options {
+    amp::dims stride{};
+    amp::dims padding{};
+    bool ceil_mode{};
+    amp_opt_bool count_include_pad{};
+    amp_opt_int divisor_override{};
+
+    avg_pool_backward_options &with_stride(const amp::dims &v_) { stride = v_; return *this; }
+    avg_pool_backward_options &with_padding(const amp::dims &v_) { padding = v_; return *this; }
+    avg_pool_backward_options &with_ceil_mode(bool v_) { ceil_mode = v_; return *this; }
+    avg_pool_backward_options &with_count_include_pad(amp_opt_bool v_) { count_include_pad = v_; return *this; }
+    avg_pool_backward_options &with_divisor_override(amp_opt_int v_) { divisor_override = v_; return *this; }
+};
+
+/* upsample_backward(Tensor grad_output, int[] input_size, str mode, bool align_corners=False, bool antialias=False, float[]? scales=None) -> Tensor */
+struct upsample_backward_options {
+    bool align_corners{};
+    bool antialias{};
+    amp::floats scales{};
+
+    upsample_backward_options &with_align_corners(bool v_) { align_corners = v_; return *this; }
+    upsample_backward_options &with_antialias(bool v_) { antialias = v_; return *this; }
+    upsample_backward_options &with_scales(const amp::floats &v_) { scales = v_; return *this; }
+};
+
 inline namespace AMP_ERRORS_ {
 
 /* The mean of each window; the stride is the window unless given.
@@ -968,6 +994,43 @@ inline tensor grid_sampler_3d_out(const tensor &out, const tensor &input, const 
     args_.padding_mode = padding_mode;
     args_.align_corners = align_corners;
     return detail::written(amp_grid_sampler_3d_out_call(out.get(), &args_));
+}
+
+/* The gradient of avg_pool1d to avg_pool3d: each element of grad_output shared among its window. input_size are the input's extents in as many dimensions as there were.
+ * avg_pool_backward(Tensor grad_output, int[] input_size, int[] kernel_size, int[]? stride=None, int[]? padding=None, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor */
+inline tensor avg_pool_backward(const tensor &grad_output, const dims &input_size, const dims &kernel_size, const avg_pool_backward_options &options = {}) {
+    amp_avg_pool_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input_size = input_size.get();
+    args_.kernel_size = kernel_size.get();
+    args_.stride = options.stride.get();
+    args_.padding = options.padding.get();
+    args_.ceil_mode = options.ceil_mode;
+    args_.count_include_pad = options.count_include_pad;
+    args_.divisor_override = options.divisor_override;
+    return detail::made(amp_avg_pool_backward_call(&args_));
+}
+
+/* The gradient of adaptive_avg_pool1d to adaptive_avg_pool3d; input_size are the input's extents in as many dimensions as there were.
+ * adaptive_avg_pool_backward(Tensor grad_output, int[] input_size) -> Tensor */
+inline tensor adaptive_avg_pool_backward(const tensor &grad_output, const dims &input_size) {
+    amp_adaptive_avg_pool_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input_size = input_size.get();
+    return detail::made(amp_adaptive_avg_pool_backward_call(&args_));
+}
+
+/* The gradient of interpolate in each of its modes but area: grad_output by the same weights to where they read. input_size are the input's extents in as many dimensions as there were; a scale that is not positive says nothing.
+ * upsample_backward(Tensor grad_output, int[] input_size, str mode, bool align_corners=False, bool antialias=False, float[]? scales=None) -> Tensor */
+inline tensor upsample_backward(const tensor &grad_output, const dims &input_size, const char *mode, const upsample_backward_options &options = {}) {
+    amp_upsample_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input_size = input_size.get();
+    args_.mode = mode;
+    args_.align_corners = options.align_corners;
+    args_.antialias = options.antialias;
+    args_.scales = options.scales.get();
+    return detail::made(amp_upsample_backward_call(&args_));
 }
 
 } // namespace AMP_ERRORS_

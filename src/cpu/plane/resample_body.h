@@ -46,7 +46,7 @@ static void NAME(round)(TYPE *x, int64_t n) {
 static void NAME(down_first)(const resample *r, amp_spatial_row row, const workspace *w, TYPE *out) {
     const int64_t n = r->s->in[2] * r->s->inner, count = NAME(collect)(r, row, w);
     const TYPE *sum = (const TYPE *)r->in + w->lines[0] * n;
-    if (count > 1) {
+    if (count > 1 || ((const TYPE *)w->weights)[0] != (TYPE)1) {
         for (int64_t k = 0; k < count; k++) w->pointers[k] = (const TYPE *)r->in + w->lines[k] * n;
         NAME(combine)(r, w->rows, w->pointers, w->weights, count, n);
         sum = w->rows;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "amp/ops.h"
+#include "ops/plane/resample_back.h"
 #include "steps/steps.h"
 
 /* What a caller can say. */
@@ -65,17 +66,24 @@ static bool sizes_come_first(const amp_spatial *s) {
     return (s->channels_last && s->channels > 3) || small;
 }
 
-static amp_status gather_by(amp_call *call, amp_spatial *s, const request *r,
-                            int64_t (*source)(float scale, int64_t index)) {
+typedef int64_t source_function(float scale, int64_t index);
+
+/* The source of each output element along dimension k. */
+static int64_t *sources_along(const amp_call *call, const amp_spatial *s, int k, const request *r,
+                              source_function *source) {
+    mapping m = map_dimension(s, k, r);
+    const bool simple = m.out == m.in || m.out == 2 * m.in;
+    if (simple && source == nearest_below && sizes_come_first(s)) m.scale = (double)m.in / (double)m.out;
+    int64_t *table = amp_spatial_table(call, m.out, sizeof *table);
+    for (int64_t i = 0; table && i < m.out; i++) table[i] = clip(source((float)m.scale, i), 0, m.in - 1);
+    return table;
+}
+
+static amp_status gather_by(amp_call *call, amp_spatial *s, const request *r, source_function *source) {
     const int64_t *tables[AMP_SPATIAL_DIMS];
     for (int k = 0; k < AMP_SPATIAL_DIMS; k++) {
-        mapping m = map_dimension(s, k, r);
-        const bool simple = m.out == m.in || m.out == 2 * m.in;
-        if (simple && source == nearest_below && sizes_come_first(s)) m.scale = (double)m.in / (double)m.out;
-        int64_t *table = amp_spatial_table(call, m.out, sizeof *table);
-        if (!table) return amp_pending_error();
-        for (int64_t i = 0; i < m.out; i++) table[i] = clip(source((float)m.scale, i), 0, m.in - 1);
-        tables[k] = table;
+        tables[k] = sources_along(call, s, k, r, source);
+        if (!tables[k]) return amp_pending_error();
     }
     return amp_steps_of(call)->spatial_gather(call, s, r->input, tables);
 }
@@ -177,6 +185,17 @@ static amp_status make_single(const amp_call *call, amp_taps *taps) {
     return AMP_OK;
 }
 
+/* Along dimension k of D, H and W. */
+static amp_status weigh(const amp_call *call, const amp_spatial *s, int k, const request *r, const tap_rule *rule,
+                        amp_taps *taps) {
+    const mapping m = map_dimension(s, k, r);
+    if (k < AMP_SPATIAL_DIMS - s->dims) return make_single(call, taps);
+    /* left as it is, whatever its scale */
+    if (r->antialias && m.in == m.out) return make_taps(call, &m, &linear_rule, taps);
+    if (r->antialias || !rule->place) return make_antialiasing(call, &m, rule, taps);
+    return make_taps(call, &m, rule, taps);
+}
+
 static amp_status run_weighted(amp_call *call, amp_spatial *s, const request *r, const tap_rule *rule) {
     amp_taps taps[AMP_SPATIAL_DIMS];
     const bool bytes = r->input->dtype == AMP_U8 && s->dims == 2;
@@ -184,18 +203,7 @@ static amp_status run_weighted(amp_call *call, amp_spatial *s, const request *r,
         return amp_fail(AMP_ERROR_DTYPE, "%s: input is %s; expected a floating dtype%s", amp_call_name(call),
                         amp_describe(r->input), s->dims == 2 ? ", or u8" : "");
     }
-    for (int k = 0; k < AMP_SPATIAL_DIMS; k++) {
-        const mapping m = map_dimension(s, k, r);
-        if (k < AMP_SPATIAL_DIMS - s->dims) {
-            AMP_TRY(make_single(call, &taps[k]));
-        } else if (r->antialias && m.in == m.out) { /* left as it is, whatever its scale */
-            AMP_TRY(make_taps(call, &m, &linear_rule, &taps[k]));
-        } else if (r->antialias || !rule->place) {
-            AMP_TRY(make_antialiasing(call, &m, rule, &taps[k]));
-        } else {
-            AMP_TRY(make_taps(call, &m, rule, &taps[k]));
-        }
-    }
+    for (int k = 0; k < AMP_SPATIAL_DIMS; k++) AMP_TRY(weigh(call, s, k, r, rule, &taps[k]));
     return amp_steps_of(call)->resample(call, s, r->input, taps);
 }
 
@@ -239,7 +247,7 @@ static const method *find_method(const char *mode) {
 static int wanted_dims(const amp_call *call, const method *m) {
     const char *name = call->op->name;
     const size_t length = strlen(name);
-    const bool named = !strncmp(name, "upsample_", 9) && name[length - 1] == 'd';
+    const bool named = !strncmp(name, "upsample_", 9) && name[length - 1] == 'd' && name[length - 2] <= '3';
     return named ? name[length - 2] - '0' : m->dims;
 }
 
@@ -355,3 +363,60 @@ DEFINE_UPSAMPLE(trilinear3d, "trilinear", false)
 DEFINE_UPSAMPLE(bicubic2d, "bicubic", false)
 DEFINE_UPSAMPLE(bilinear2d_aa, "bilinear", true)
 DEFINE_UPSAMPLE(bicubic2d_aa, "bicubic", true)
+
+/* ---- Backward -------------------------------------------------------------------------------------------------- */
+
+/* One tap each. */
+static amp_status take_sources(const amp_call *call, const amp_spatial *s, int k, const request *r,
+                               source_function *source, amp_taps *taps) {
+    const int64_t *table = sources_along(call, s, k, r, source);
+    if (!table) return amp_pending_error();
+    AMP_TRY(amp_taps_make(call, s->out[k], 1, taps));
+    for (int64_t i = 0; i < s->out[k]; i++) {
+        taps->counts[i] = 1;
+        taps->index[i] = table[i];
+        taps->weights[i] = 1.0;
+    }
+    return AMP_OK;
+}
+
+static amp_status take_taps(const amp_call *call, const method *m, const amp_spatial *s, int k, const request *r,
+                            amp_taps *taps) {
+    if (m->run == run_nearest) return take_sources(call, s, k, r, nearest_below, taps);
+    if (m->run == run_nearest_exact) return take_sources(call, s, k, r, nearest_exactly, taps);
+    const tap_rule *rule = m->run == run_linear ? &linear_rule : m->run == run_cubic ? &cubic_rule : &lanczos_rule;
+    return weigh(call, s, k, r, rule, taps);
+}
+
+static amp_status check_backward(const amp_call *call, const amp_upsample_backward_args *a, const method *m) {
+    const int dims = a->input_size.count;
+    if (!m || m->run == run_area)
+        return amp_fail(AMP_ERROR_INVALID, "upsample_backward: 'mode' is \"%s\"; expected one that upsamples", a->mode);
+    if (a->scales.count != 0 && a->scales.count != dims)
+        return amp_fail(AMP_ERROR_INVALID, "upsample_backward: 'scales' has %d values; expected %d", a->scales.count,
+                        dims);
+    if (a->antialias && !m->antialiases)
+        return amp_fail(AMP_ERROR_INVALID, "upsample_backward: mode \"%s\" has no 'antialias'", a->mode);
+    return check_dims(call, a->grad_output, m);
+}
+
+amp_status amp_op_upsample_backward(amp_call *call) {
+    const amp_upsample_backward_args *a = call->args;
+    const method *m = find_method(a->mode);
+    amp_tensor input;
+    amp_spatial s;
+    amp_taps taps[AMP_SPATIAL_DIMS];
+    AMP_TRY(check_backward(call, a, m));
+    AMP_TRY(amp_input_of(call, a->grad_output, &a->input_size, &input));
+    AMP_TRY(amp_spatial_start(call, &s, &input, a->input_size.count));
+    request r = {.input = a->grad_output, .align_corners = a->align_corners, .antialias = a->antialias};
+    for (int d = 0; d < a->scales.count; d++) r.scales[d] = a->scales.values[d];
+    for (int d = 0; d < s.dims; d++) {
+        *amp_spatial_out(&s, d) = a->grad_output->shape[a->grad_output->rank - s.dims + d];
+        if (*amp_spatial_out(&s, d) > 0) continue;
+        return amp_fail(AMP_ERROR_INVALID, "upsample_backward: 'grad_output' is %s; expected elements",
+                        amp_describe(a->grad_output));
+    }
+    for (int k = 0; k < AMP_SPATIAL_DIMS; k++) AMP_TRY(take_taps(call, m, &s, k, &r, &taps[k]));
+    return amp_resample_back(call, &s, a->grad_output, taps);
+}
