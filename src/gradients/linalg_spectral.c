@@ -57,10 +57,12 @@ static amp_tensor *without_diagonal(amp_tensor *m) {
     return amp_sub(m, amp_diag_embed(amp_diagonals(m)));
 }
 
+/* Hermitian, as the input is: of Vᴴ G its skew part, for the other would cancel in the end, after it was rounded. */
 static amp_tensor *undo_eigh(amp_tensor *values, amp_tensor *vectors, amp_tensor *of_values, amp_tensor *of_vectors) {
     amp_tensor *adjoint = amp_adjoint(vectors);
     if (!of_vectors) return of_values ? amp_matmul(amp_scale_columns(vectors, of_values), adjoint) : NULL;
-    amp_tensor *core = without_diagonal(amp_div(amp_matmul(adjoint, of_vectors), differences(values)));
+    amp_tensor *inside = amp_matmul(adjoint, of_vectors), *skew = amp_sub(inside, amp_adjoint(inside));
+    amp_tensor *core = without_diagonal(amp_div(amp_mul_scalar(skew, amp_float(0.5)), differences(values)));
     if (of_values) core = amp_add(core, amp_diag_embed(of_values));
     return amp_matmul(amp_matmul(vectors, core), adjoint);
 }

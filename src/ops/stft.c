@@ -1,11 +1,9 @@
 /* stft: the signal's frames as a view, times the window, and their Fourier transforms. */
-#include <math.h>
 #include <string.h>
 
 #include "amp/ops.h"
-#include "call/backend.h"
-#include "steps/shape_rules.h"
-#include "steps/steps.h"
+#include "call/call.h"
+#include "core/tensor_impl.h"
 
 typedef struct framing {
     const amp_stft_args *args;
