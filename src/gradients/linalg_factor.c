@@ -72,7 +72,9 @@ static amp_tensor *exchanged(amp_tensor *pivots, amp_tensor *b, bool back) {
                                             .device = (int)pivots->storage->device);
         pivots = amp_cat(AMP_LIST(pivots, amp_expand(rest, shape)), -1);
     }
-    return amp_linalg_lu_solve(amp_identities(b, m, m), pivots, b, .adjoint = !back);
+    if (!pivots) return NULL;
+    amp_tensor *ones = amp_ones(amp_shape_of(pivots), .dtype = b->dtype, .device = (int)b->storage->device);
+    return amp_linalg_lu_solve(amp_diag_embed(ones), pivots, b, .adjoint = !back);
 }
 
 /* The gradient of Pᴴ A from those of L and U; one of them may be absent. The tall part of L, or the wide one of U, hangs on
