@@ -79,6 +79,7 @@ void amp_gradient_div_scalar(struct amp_gradient *g);
 void amp_gradient_dot(struct amp_gradient *g);
 void amp_gradient_dropout(struct amp_gradient *g);
 void amp_gradient_dropout_backward(struct amp_gradient *g);
+void amp_gradient_eig(struct amp_gradient *g);
 void amp_gradient_elu(struct amp_gradient *g);
 void amp_gradient_embedding(struct amp_gradient *g);
 void amp_gradient_embedding_bag(struct amp_gradient *g);

@@ -117,6 +117,25 @@ void amp_gradient_linalg_eigvals(amp_gradient *g) {
     if (values) amp_gradient_give(g, &a->input, undo_eig(values, vectors, g->of[0], NULL));
 }
 
+/* Numbers from pairs of them. */
+static amp_tensor *from_pairs(amp_tensor *t) {
+    return t ? amp_add(amp_select(t, -1, 0), amp_mul_scalar(amp_select(t, -1, 1), amp_complex(0, 1))) : NULL;
+}
+
+/* The vectors of a real matrix are packed by what the values are, which no formula follows. */
+void amp_gradient_eig(amp_gradient *g) {
+    const amp_eig_args *a = g->args;
+    amp_tensor *vectors = NULL, *values = amp_linalg_eig(a->input, .eigenvectors = &vectors);
+    amp_tensor *of_vectors = a->eigenvectors ? g->of[1] : NULL;
+    if (of_vectors && !amp_dtype_is_complex(a->input->dtype)) {
+        amp_fail(AMP_ERROR_NOT_IMPLEMENTED,
+                 "eig: no gradient through the packed eigenvectors of a real matrix; use linalg_eig");
+        return;
+    }
+    amp_tensor *t = values ? undo_eig(values, vectors, from_pairs(g->of[0]), of_vectors) : NULL;
+    if (t) amp_gradient_give(g, &a->input, t);
+}
+
 /* ---- Functions of matrices ----------------------------------------------------------------------------------------- */
 
 /* f of the block matrix ((Aᴴ, G), (0, Aᴴ)) holds the gradient in its upper right (Mathias, 1996). */

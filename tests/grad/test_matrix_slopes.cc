@@ -132,6 +132,14 @@ class MatrixSlopes : public Test {
         const Function slope = [&](const Tensors &leaves) { return gradients(weighed(seen(leaves)), leaves, true); };
         compare(slope, shapes, 2e-6, true);
     }
+    static void refuse(amp_tensor *loss, amp_tensor *x, const std::vector<std::string> &words) {
+        amp_grad_args args = {};
+        args.struct_size = sizeof args;
+        args.outputs = {&loss, 1, nullptr};
+        args.inputs = {&x, 1, nullptr};
+        EXPECT_EQ(amp_grad_call(&args).count, 0);
+        EXPECT_TRUE(failed_with(AMP_ERROR_NOT_IMPLEMENTED, words));
+    }
     // Real numbers, and complex ones.
     static void check_both(const std::string &what, const std::vector<Shape> &shapes, const Function &f) {
         for (bool is_complex : {false, true}) {
@@ -286,6 +294,17 @@ TEST_F(MatrixSlopes, OfSpectra) {
     });
 }
 
+TEST_F(MatrixSlopes, OfEigenvaluesAsPairs) {
+    check_both("eig", {{3, 3}}, [](const Tensors &x) { return Tensors{op("eig", {firm(x[0])})}; });
+    check("eig, vectors", {{{3, 3}, true}}, [](const Tensors &x) {
+        const Tensors r = both("eig", {firm(x[0]), true});
+        return Tensors{r[0], absolute(r[1])};
+    });
+    amp_tensor *x = random_tensor(AMP_F64, {3, 3}, 3);
+    ASSERT_EQ(amp_tensor_set_requires_grad(x, true), AMP_OK);
+    refuse(op("sum", {both("eig", {x, true})[1]}), x, {"eig", "packed", "linalg_eig"});
+}
+
 TEST_F(MatrixSlopes, OfTransforms) {
     for (const char *norm : {"backward", "forward", "ortho"}) {
         for (int n : {3, 4, 7, 8}) {
@@ -338,12 +357,7 @@ TEST_F(MatrixSlopes, AreRefusedWhereQIsNotUnique) {
         amp_tensor *x = random_tensor(AMP_F64, {4, 2}, 3);
         ASSERT_EQ(amp_tensor_set_requires_grad(x, true), AMP_OK);
         amp_tensor *loss = op("sum", {both("linalg_qr", {x, mode})[1]});
-        amp_grad_args args = {};
-        args.struct_size = sizeof args;
-        args.outputs = {&loss, 1, nullptr};
-        args.inputs = {&x, 1, nullptr};
-        EXPECT_EQ(amp_grad_call(&args).count, 0);
-        EXPECT_TRUE(failed_with(AMP_ERROR_NOT_IMPLEMENTED, {"linalg_qr", mode, "reduced"}));
+        refuse(loss, x, {"linalg_qr", mode, "reduced"});
     }
 }
 
