@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gradients/pieces.h"
+#include "gradients/matrices.h"
 
 /* -1, 0, 1; of complex numbers their direction. */
 static amp_tensor *direction(amp_tensor *x, amp_tensor *size) {
@@ -95,6 +95,53 @@ static void give_nuclear(amp_gradient *g, amp_dims dim, bool keepdim) {
 void amp_gradient_nuclear_norm(amp_gradient *g) {
     const amp_nuclear_norm_args *a = g->args;
     give_nuclear(g, a->dim, a->keepdim);
+}
+
+/* ---- Norms of matrices --------------------------------------------------------------------------------------------- */
+
+/* Of the largest, or smallest, of numbers along `dim`: equal ones share. */
+static amp_tensor *undo_choice(amp_tensor *values, int64_t dim, bool smallest, amp_tensor *of) {
+    const amp_dims dims = AMP_DIMS(dim);
+    amp_tensor *chosen = amp_eq(values, smallest ? amp_amin(values, dims, true) : amp_amax(values, dims, true));
+    return amp_where_scalar_other(chosen, amp_div(of, amp_sum(chosen, .dim = dims, .keepdim = true)), amp_int(0));
+}
+
+/* The largest or smallest singular value of each matrix. */
+static amp_tensor *undo_spectral(amp_tensor *x, amp_tensor *of, amp_dims dims, bool smallest) {
+    const amp_dims last = AMP_DIMS(-2, -1);
+    amp_tensor *s = NULL, *vh = NULL, *matrices = amp_movedim(x, dims, last);
+    amp_tensor *u = amp_linalg_svd(matrices, .full_matrices = AMP_SET(false), .S = &s, .Vh = &vh);
+    of = amp_squeeze(amp_movedim(of, dims, last), .dim = AMP_DIMS(-1));
+    if (!u || !of) return NULL;
+    return amp_movedim(amp_undo_svd(u, s, vh, NULL, undo_choice(s, -1, smallest, of), NULL), last, dims);
+}
+
+void amp_gradient_linalg_matrix_norm(amp_gradient *g) {
+    const amp_linalg_matrix_norm_args *a = g->args;
+    const double p = number_of(a->ord);
+    const amp_dims dims = a->dim.set ? a->dim : AMP_DIMS(-2, -1);
+    amp_tensor *x = amp_wide(a->input), *of = amp_unreduced(amp_wide(g->of[0]), a->input, dims, a->keepdim);
+    if (a->dtype != AMP_DTYPE_NONE) x = amp_to(x, amp_wide_dtype(a->dtype));
+    if (!x || !of) return;
+    if (amp_tensor_elements(x) == 0) {
+        amp_gradient_give(g, &a->input, amp_zeros_like(a->input));
+    } else if (fabs(p) == 2.0) {
+        amp_gradient_give(g, &a->input, undo_spectral(x, of, dims, p < 0));
+    } else {
+        const int summed = fabs(p) == 1.0 ? 0 : 1;
+        amp_tensor *size = amp_abs(x), *sums = amp_sum(size, .dim = AMP_DIMS(dims.values[summed]), .keepdim = true);
+        amp_gradient_give(g, &a->input,
+                          amp_mul(direction(x, size), undo_choice(sums, dims.values[1 - summed], p < 0, of)));
+    }
+}
+
+void amp_gradient_linalg_matrix_norm_str(amp_gradient *g) {
+    const amp_linalg_matrix_norm_str_args *a = g->args;
+    const amp_dims dims = a->dim.set ? a->dim : AMP_DIMS(-2, -1);
+    if (!strcmp(a->ord, "nuc"))
+        give_nuclear(g, dims, a->keepdim);
+    else
+        give_norm(g, 2.0, dims, a->keepdim);
 }
 
 void amp_gradient_norm_str(amp_gradient *g) {

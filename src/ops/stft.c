@@ -1,11 +1,9 @@
 /* stft: the signal's frames as a view, times the window, and their Fourier transforms. */
-#include <math.h>
 #include <string.h>
 
 #include "amp/ops.h"
-#include "call/backend.h"
-#include "steps/shape_rules.h"
-#include "steps/steps.h"
+#include "call/call.h"
+#include "core/tensor_impl.h"
 
 typedef struct framing {
     const amp_stft_args *args;
@@ -136,9 +134,7 @@ static amp_tensor *make_frames(const framing *f) {
     }
     if (f->args->align_to_window.value) x = align_signal(f, x);
     if (!x) return NULL;
-    const int64_t shape[] = {x->shape[0], (x->shape[1] - f->n) / f->hop + 1, f->n};
-    const int64_t strides[] = {x->strides[0], x->strides[1] * f->hop, x->strides[1]};
-    amp_tensor *frames = amp_tensor_view("stft", x, 3, shape, strides, x->offset);
+    amp_tensor *frames = amp_unfold(x, 1, f->n, f->hop);
     const bool windowed = f->args->window || f->window < f->n;
     if (!frames || !windowed) return frames;
     amp_tensor *window = make_window(f);
@@ -150,32 +146,19 @@ static amp_tensor *make_frames(const framing *f) {
 /* The spectra [batch, frames, frequencies] as [batch, frequencies, frames], without the batch where the input had none,
  * as pairs if so asked. */
 static amp_status return_spectra(amp_call *call, const framing *f, amp_tensor *spectra) {
-    const int skip = f->args->input->rank == 1, scale = f->as_complex ? 1 : 2;
-    const int64_t shape[] = {spectra->shape[0], spectra->shape[2], spectra->shape[1], 2};
-    const int64_t strides[] = {scale * spectra->strides[0], scale * spectra->strides[2], scale * spectra->strides[1],
-                               1};
-    const int rank = f->as_complex ? 3 : 4;
-    AMP_TRY(amp_return_view(call, spectra, rank - skip, shape + skip, strides + skip, scale * spectra->offset));
-    if (!f->as_complex) call->outputs[0]->dtype = spectra->dtype == AMP_C64 ? AMP_F32 : AMP_F64;
-    return AMP_OK;
+    amp_tensor *t = spectra ? amp_transpose(spectra, 1, 2) : NULL;
+    if (t && f->args->input->rank == 1) t = amp_squeeze(t, AMP_DIMS(0));
+    if (t && !f->as_complex) t = amp_view_as_real(t);
+    call->outputs[0] = t;
+    return t ? AMP_OK : amp_pending_error();
 }
 
 amp_status amp_op_stft(amp_call *call) {
     framing f;
     AMP_TRY(read_framing(call->args, &f));
     amp_tensor *frames = make_frames(&f);
+    const char *norm = f.args->normalized ? "ortho" : NULL;
     if (!frames) return amp_pending_error();
-    const bool is_wide = frames->dtype == AMP_F64 || frames->dtype == AMP_C128;
-    const int64_t shape[] = {frames->shape[0], frames->shape[1], f.onesided ? f.n / 2 + 1 : f.n};
-    amp_tensor *spectra = amp_backend_tensor(call->device, "stft", is_wide ? AMP_C128 : AMP_C64, 3, shape);
-    if (!spectra) return amp_pending_error();
-    const amp_fft_lines lines = {.form = f.onesided ? AMP_FFT_R2C : AMP_FFT_C2C,
-                                 .n = f.n,
-                                 .dim = 2,
-                                 .scale = f.args->normalized ? 1.0 / sqrt((double)f.n) : 1.0,
-                                 .from = frames,
-                                 .to = spectra,
-                                 .extents = {shape[0], shape[1], f.n}};
-    AMP_TRY(amp_steps_of(call)->fft_lines(&lines));
-    return return_spectra(call, &f, spectra);
+    return return_spectra(call, &f,
+                          f.onesided ? amp_fft_rfft(frames, .norm = norm) : amp_fft_fft(frames, .norm = norm));
 }

@@ -43,8 +43,9 @@ static amp_status decompose(amp_call *call, const amp_tensor *a, char mode) {
     AMP_TRY(amp_linalg_check(call, "input", a, true));
     const amp_batch batch = amp_batch_of(a, 2);
     const int64_t n = a->shape[a->rank - 1];
-    eigen_job job = {.lapack = amp_lapack_of(a->dtype), .job = mode};
-    const amp_dtype complex_dtype = job.lapack->complex_dtype;
+    const amp_dtype compute = amp_linalg_compute_dtype(a->dtype, n, n);
+    eigen_job job = {.lapack = amp_lapack_of(compute), .job = mode};
+    const amp_dtype result = amp_lapack_of(a->dtype)->complex_dtype, complex_dtype = job.lapack->complex_dtype;
     amp_linalg_loop loop = {.run = decompose_one,
                             .context = &job,
                             .lapack = job.lapack,
@@ -56,9 +57,9 @@ static amp_status decompose(amp_call *call, const amp_tensor *a, char mode) {
                                        .stacks = {&job.a, &job.values, &job.vectors},
                                        .room = 7 * n * n + 5 * n,
                                        .check = true}};
-    AMP_TRY(amp_stack_copy(call, a, a->dtype, &batch, &job.a));
-    AMP_TRY(amp_stack_output(call, 0, complex_dtype, complex_dtype, &batch, n, AMP_VECTOR, &job.values));
-    if (mode == 'V') AMP_TRY(amp_stack_output(call, 1, complex_dtype, complex_dtype, &batch, n, n, &job.vectors));
+    AMP_TRY(amp_stack_copy(call, a, compute, &batch, &job.a));
+    AMP_TRY(amp_stack_output(call, 0, result, complex_dtype, &batch, n, AMP_VECTOR, &job.values));
+    if (mode == 'V') AMP_TRY(amp_stack_output(call, 1, result, complex_dtype, &batch, n, n, &job.vectors));
     AMP_TRY(amp_linalg_infos(call, &batch, -1, NULL, &loop.infos));
     if (n > 0) AMP_TRY(amp_linalg_run(call, &loop));
     AMP_TRY(explain(call, &batch, loop.infos));
