@@ -67,8 +67,8 @@ static attention attention_of(amp_gradient *g) {
 
 /* ---- A block of rows ------------------------------------------------------------------------------------------------ */
 typedef struct block {
-    int64_t begin, rows, keys; /* causal: the keys that its last row sees */
-    amp_tensor *q, *k, *v, *of, *p, *ds;
+    int64_t begin, rows, keys;      /* causal: the keys that its last row sees */
+    amp_tensor *q, *k, *v, *of, *p; /* q scaled */
 } block;
 
 static amp_tensor *rows_of(amp_tensor *t, const block *b) {
@@ -97,11 +97,11 @@ static amp_tensor *transposed(amp_tensor *t) {
 static block block_at(const attention *t, int64_t begin, int64_t rows) {
     block b = {.begin = begin, .rows = rows, .keys = t->keys};
     if (t->a->is_causal && begin + rows < t->keys) b.keys = begin + rows;
-    b.q = rows_of(t->q, &b);
+    b.q = amp_mul_scalar(rows_of(t->q, &b), amp_float(t->scale));
     b.of = rows_of(t->of, &b);
     b.k = amp_narrow(t->k, -2, 0, b.keys);
     b.v = amp_narrow(t->v, -2, 0, b.keys);
-    amp_tensor *scores = amp_mul_scalar(amp_matmul(b.q, transposed(b.k)), amp_float(t->scale));
+    amp_tensor *scores = amp_matmul(b.q, transposed(b.k));
     if (t->mask) scores = amp_add(scores, extent(t->mask, 2) > 1 ? rows_of(t->mask, &b) : t->mask);
     if (t->a->is_causal) scores = amp_masked_fill(scores, later_keys(t, &b), amp_float(-INFINITY));
     b.p = weights_of(scores, t->mask != NULL && t->keys > 0);
@@ -155,8 +155,7 @@ static void add_block(attention *t, const block *b) {
     if (!by_query && !by_key && !by_mask) return;
     amp_tensor *ds = amp_softmax_backward(amp_matmul(b->of, transposed(b->v)), b->p, -1);
     if (by_mask) add_mask(t, ds);
-    if (by_query || by_key) ds = amp_mul_scalar(ds, amp_float(t->scale));
-    if (by_query) t->dq = below(t->dq, amp_matmul(ds, b->k));
+    if (by_query) t->dq = below(t->dq, amp_mul_scalar(amp_matmul(ds, b->k), amp_float(t->scale)));
     if (by_key) t->dk = plus(t, t->dk, amp_matmul(transposed(ds), b->q), t->k);
 }
 

@@ -9,6 +9,7 @@
 static const double NEVER = -1e200;
 
 typedef struct alignment {
+    amp_tensor *all;      /* [T, N, C] */
     amp_tensor *logs;     /* [T, N, states]: of each state's label */
     amp_tensor *can_skip; /* [N, states]: what may be reached from two states before */
     amp_tensor *frames;   /* [N, 1] */
@@ -66,7 +67,7 @@ static bool align(const amp_ctc_loss_args *a, alignment *x) {
     states = amp_clamp(states, .min = amp_int(0), .max = amp_int(logs->shape[2] - 1));
     amp_dims shape = amp_shape_of(logs);
     shape.values[2] = 2 * longest + 1;
-    logs = amp_clamp(logs, .min = amp_float(NEVER));
+    x->all = logs = amp_clamp(logs, .min = amp_float(NEVER));
     x->logs = amp_gather(logs, 2, amp_expand(amp_unsqueeze(states, 0), shape));
     amp_tensor *before = amp_constant_pad_nd(states, AMP_DIMS(2, 0), amp_int(a->blank));
     before = before ? amp_narrow(before, 1, 0, shape.values[2]) : NULL;
@@ -91,6 +92,14 @@ static amp_tensor *forward(const alignment *x) {
     return alpha;
 }
 
+/* 0, or NaN for a sample that never happens, and so the gradients of all its frames. */
+static amp_tensor *nothing_where_possible(const alignment *x, amp_tensor *is_impossible) {
+    amp_tensor *frames = amp_unsqueeze(numbers(x->all->shape[0], x->all), 1);
+    amp_tensor *is_off = amp_ge(frames, amp_reshape(x->frames, AMP_DIMS(1, -1)));
+    amp_tensor *sums = amp_sum(amp_masked_fill(x->all, amp_unsqueeze(is_off, 2), amp_int(0)), .dim = AMP_DIMS(0, 2));
+    return amp_mul(amp_unsqueeze(sums, 1), amp_where_scalar(is_impossible, amp_float((double)NAN), amp_float(0)));
+}
+
 /* A loss for each sample, [N]: what never happens costs infinitely much, or by zero_infinity nothing. */
 static amp_tensor *losses_of(const alignment *x, amp_tensor *alpha, bool zero_infinity) {
     amp_tensor *end = amp_mul_scalar(x->lengths, amp_int(2));
@@ -100,7 +109,7 @@ static amp_tensor *losses_of(const alignment *x, amp_tensor *alpha, bool zero_in
     amp_tensor *losses = amp_neg(amp_logaddexp(amp_gather(alpha, 1, end), by_label));
     amp_tensor *is_impossible = amp_gt_scalar(losses, amp_float(-0.5 * NEVER));
     losses = zero_infinity ? amp_masked_fill(losses, is_impossible, amp_int(0))
-                           : amp_mul(losses, amp_where_scalar(is_impossible, amp_float((double)NAN), amp_float(1)));
+                           : amp_add(losses, nothing_where_possible(x, is_impossible));
     amp_tensor *is_none = amp_eq_scalar(x->frames, amp_int(0));
     return amp_reshape(amp_masked_fill(losses, is_none, amp_int(0)), AMP_DIMS(-1));
 }

@@ -35,18 +35,19 @@ static void compose_normalize(const void *args, amp_tensor **results) {
 }
 AMP_GRADIENT_AGAIN(normalize)
 
-/* Slices whose norm is above the limit, times limit / (norm + 1e-7). */
+/* Slices whose norm is above the limit, times limit / (norm + 1e-7). In f64, as the op has its norms. */
 static void compose_renorm(const void *args, amp_tensor **results) {
     const amp_renorm_args *a = args;
     const double limit = a->maxnorm.kind == AMP_SCALAR_INT ? (double)a->maxnorm.i : a->maxnorm.re;
+    amp_tensor *x = amp_dtype_is_complex(a->input->dtype) ? a->input : amp_to(a->input, AMP_F64);
     amp_dims others = {.set = AMP_PRESENT};
     for (int i = 0; i < a->input->rank; i++) {
         if (i != amp_dim_from_front(a->dim, a->input->rank)) others.values[others.count++] = i;
     }
-    amp_tensor *norm = amp_linalg_vector_norm(a->input, a->p, .dim = others, .keepdim = true);
+    amp_tensor *norm = amp_linalg_vector_norm(x, a->p, .dim = others, .keepdim = true);
     amp_tensor *factor = amp_mul_scalar(amp_reciprocal(amp_add_scalar(norm, amp_float(1e-7))), amp_float(limit));
     factor = amp_where_scalar_other(amp_gt_scalar(norm, amp_float(limit)), factor, amp_int(1));
-    results[0] = amp_mul(a->input, factor);
+    results[0] = amp_mul(x, factor);
 }
 AMP_GRADIENT_AGAIN(renorm)
 
