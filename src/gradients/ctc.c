@@ -85,7 +85,7 @@ static amp_tensor *forward(const alignment *x) {
     amp_tensor *alpha = amp_where_scalar_other(is_first, frames.items[0], amp_float(NEVER));
     for (int64_t t = 1; t < count && alpha; t++) {
         amp_tensor *skipped = amp_where_scalar_other(x->can_skip, shifted(alpha, 2), amp_float(NEVER));
-        amp_tensor *arrived = amp_logaddexp(amp_logaddexp(alpha, shifted(alpha, 1)), skipped);
+        amp_tensor *arrived = amp_logsumexp(amp_stack(AMP_LIST(alpha, shifted(alpha, 1), skipped)), AMP_DIMS(0));
         amp_tensor *is_on = amp_gt_scalar(x->frames, amp_int(t));
         alpha = amp_where(is_on, amp_add(arrived, frames.items[t]), alpha);
     }
@@ -106,7 +106,8 @@ static amp_tensor *losses_of(const alignment *x, amp_tensor *alpha, bool zero_in
     amp_tensor *label = amp_clamp(amp_sub_scalar(end, amp_int(1)), .min = amp_int(0));
     amp_tensor *is_empty = amp_eq_scalar(x->lengths, amp_int(0));
     amp_tensor *by_label = amp_masked_fill(amp_gather(alpha, 1, label), is_empty, amp_float(NEVER));
-    amp_tensor *losses = amp_neg(amp_logaddexp(amp_gather(alpha, 1, end), by_label));
+    amp_tensor *ends = amp_cat(AMP_LIST(amp_gather(alpha, 1, end), by_label), 1);
+    amp_tensor *losses = amp_neg(amp_logsumexp(ends, AMP_DIMS(1), .keepdim = true));
     amp_tensor *is_impossible = amp_gt_scalar(losses, amp_float(-0.5 * NEVER));
     losses = zero_infinity ? amp_masked_fill(losses, is_impossible, amp_int(0))
                            : amp_add(losses, nothing_where_possible(x, is_impossible));
