@@ -17,7 +17,9 @@ static void compose_cosine_similarity(const void *args, amp_tensor **results) {
     const int rank = a->x1->rank > a->x2->rank ? a->x1->rank : a->x2->rank;
     const amp_dims along = AMP_DIMS(a->dim.value < 0 || rank == 0 ? a->dim.value : a->dim.value - rank);
     amp_tensor *x[2] = {a->x1, a->x2};
-    amp_dims shape = amp_shape_of(amp_add(amp_detach(a->x1), amp_detach(a->x2)));
+    const amp_tensor *both = amp_add(amp_detach(a->x1), amp_detach(a->x2));
+    if (!both) return;
+    const amp_dims shape = amp_shape_of(both);
     for (int i = 0; i < 2; i++) {
         x[i] = amp_expand(x[i], shape);
         amp_tensor *norm = amp_linalg_vector_norm(x[i], .dim = along, .keepdim = true);
@@ -53,6 +55,7 @@ AMP_GRADIENT_AGAIN(renorm)
 
 /* The sums over `size` neighbouring channels, zeros beyond the ends. */
 static amp_tensor *channel_sums(amp_tensor *t, int64_t size) {
+    if (!t) return NULL;
     const int64_t channels = t->shape[1];
     amp_tensor *rows = amp_flatten(t, .start_dim = 2); /* a list of paddings is no longer than 8 */
     amp_tensor *padded = amp_constant_pad_nd(rows, AMP_DIMS(0, 0, size / 2, (size - 1) / 2)), *sum = NULL;
