@@ -11,6 +11,7 @@
 #include "steps/linalg.h"
 #include "steps/matmul.h"
 #include "steps/operands.h"
+#include "steps/optimizer.h"
 #include "steps/pooling.h"
 #include "steps/reduce.h"
 #include "steps/rnn.h"
@@ -159,6 +160,8 @@ typedef struct amp_steps {
     /* ---- Gradients ---- */
     /* Each times *factor, in place; *found becomes 1 where an element is not finite. */
     amp_status (*unscale)(amp_call *call, const amp_tensor_list *grads, amp_tensor *found, const amp_tensor *factor);
+    /* One step of an optimizer. */
+    amp_status (*update)(amp_call *call, const amp_update *u);
 
     /* ---- Indices, order ---- */
     amp_status (*write_by_index)(const amp_call *call, const amp_writing *w);
