@@ -37,15 +37,15 @@ typedef enum amp_optimizer_kind {
 typedef struct amp_optimizer_args {
     size_t struct_size AMP_SIZE_OF_(amp_optimizer_args);
     const amp_parameters *parameters;
-    amp_opt_float lr;                        /* SGD 1e-3, Adam 1e-3, Adagrad 1e-2, RMSprop 1e-2, Adadelta 1, NAdam 2e-3, … */
-    amp_opt_float weight_decay;              /* 0; AdamW 0.01 */
-    amp_opt_float momentum;                  /* SGD, RMSprop: 0 */
-    amp_opt_float dampening;                 /* SGD: 0 */
-    amp_opt_float beta1, beta2;              /* Adam and its kin: 0.9 and 0.999 */
-    amp_opt_float eps;                       /* 1e-8; Adagrad 1e-10, Adadelta 1e-6 */
-    amp_opt_float alpha;                     /* RMSprop: 0.99 */
-    amp_opt_float rho;                       /* Adadelta: 0.9 */
-    amp_opt_float lr_decay;                  /* Adagrad: 0 */
+    amp_opt_float lr;           /* SGD 1e-3, Adam 1e-3, Adagrad 1e-2, RMSprop 1e-2, Adadelta 1, NAdam 2e-3, … */
+    amp_opt_float weight_decay; /* 0; AdamW 0.01 */
+    amp_opt_float momentum;     /* SGD, RMSprop: 0 */
+    amp_opt_float dampening;    /* SGD: 0 */
+    amp_opt_float beta1, beta2; /* Adam and its kin: 0.9 and 0.999 */
+    amp_opt_float eps;          /* 1e-8; Adagrad 1e-10, Adadelta 1e-6 */
+    amp_opt_float alpha;        /* RMSprop: 0.99 */
+    amp_opt_float rho;          /* Adadelta: 0.9 */
+    amp_opt_float lr_decay;     /* Adagrad: 0 */
     amp_opt_float initial_accumulator_value; /* Adagrad: 0 */
     amp_opt_float momentum_decay;            /* NAdam: 4e-3 */
     amp_opt_bool nesterov;                   /* SGD */

@@ -13,9 +13,9 @@ extern "C" {
 /* One step of an optimizer over one parameter, in place, in one pass: what amp_optimizer_step calls. algorithm is
  * sgd, adam, adagrad, rmsprop, adadelta, nadam, radam or adamax; state has its tensors in PyTorch's order (adam:
  * exp_avg, exp_avg_sq and, for amsgrad, max_exp_avg_sq) in the shape and dtype of input; numbers are what the host
- * has computed of the options, in the order of src/steps/optimizer.h. Arithmetic is in f32 (f64 for f64), and each
- * tensor is rounded once. grad has any floating dtype; copy, of input's shape, gets the new values in its own dtype.
- * The result is input.
+ * has computed of the options, in the order of src/steps/steps.h. Arithmetic is in f32 (f64 for f64), and each tensor
+ * is rounded once. grad has any floating dtype; copy, of input's shape, gets the new values in its own dtype. The
+ * result is input.
  * optimizer_update(Tensor(a!) input, Tensor grad, Tensor(b!)[] state, str algorithm, float[] numbers, Tensor(c!)?
  *     copy=None) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: it writes parameters. */

@@ -10,7 +10,7 @@ namespace amp {
 
 inline namespace AMP_ERRORS_ {
 
-/* One step of an optimizer over one parameter, in place, in one pass: what amp_optimizer_step calls. algorithm is sgd, adam, adagrad, rmsprop, adadelta, nadam, radam or adamax; state has its tensors in PyTorch's order (adam: exp_avg, exp_avg_sq and, for amsgrad, max_exp_avg_sq) in the shape and dtype of input; numbers are what the host has computed of the options, in the order of src/steps/optimizer.h. Arithmetic is in f32 (f64 for f64), and each tensor is rounded once. grad has any floating dtype; copy, of input's shape, gets the new values in its own dtype. The result is input.
+/* One step of an optimizer over one parameter, in place, in one pass: what amp_optimizer_step calls. algorithm is sgd, adam, adagrad, rmsprop, adadelta, nadam, radam or adamax; state has its tensors in PyTorch's order (adam: exp_avg, exp_avg_sq and, for amsgrad, max_exp_avg_sq) in the shape and dtype of input; numbers are what the host has computed of the options, in the order of src/steps/steps.h. Arithmetic is in f32 (f64 for f64), and each tensor is rounded once. grad has any floating dtype; copy, of input's shape, gets the new values in its own dtype. The result is input.
  * optimizer_update(Tensor(a!) input, Tensor grad, Tensor(b!)[] state, str algorithm, float[] numbers, Tensor(c!)? copy=None) -> Tensor */
 inline tensor optimizer_update(const tensor &input, const tensor &grad, const tensors &state, const char *algorithm, const floats &numbers, const tensor &copy = {}) {
     amp_optimizer_update_args args_{};

@@ -1,14 +1,19 @@
 /* Steps of optimizers over dense elements, in REAL, whose square root is ROOT and absolute value ABSOLUTE; NAME ends their names.
- * Formulas: PyTorch's documentation of torch.optim; src/steps/optimizer.h says what the numbers are. */
+ * Formulas: PyTorch's documentation of torch.optim; src/steps/steps.h says what the numbers are. */
 
 /* The larger; NaN where one is. */
 static inline REAL NAME(larger)(REAL a, REAL b) {
     return a > b || a != a ? a : b;
 }
 
+/* Weight decay of 0 adds nothing, also where the parameter is infinite. */
+static inline REAL NAME(decayed)(REAL g, REAL decay, REAL x) {
+    return decay != 0 ? g + decay * x : g;
+}
+
 static void NAME(sgd)(const double *n, REAL *restrict p, const REAL *restrict grad, REAL *const *state, int64_t count) {
     const REAL sign = (REAL)n[0], decay = (REAL)n[1], lr = (REAL)n[2];
-    for (int64_t i = 0; i < count; i++) p[i] -= lr * (sign * grad[i] + decay * p[i]);
+    for (int64_t i = 0; i < count; i++) p[i] -= lr * NAME(decayed)(sign * grad[i], decay, p[i]);
     (void)state;
 }
 
@@ -22,7 +27,7 @@ static void NAME(sgd_momentum)(const double *n, REAL *restrict p, const REAL *re
         for (int64_t i = 0; i < count; i++) buffer[i] = 0;
     }
     for (int64_t i = 0; i < count; i++) {
-        const REAL g = sign * grad[i] + decay * p[i], b = momentum * buffer[i] + kept * g;
+        const REAL g = NAME(decayed)(sign * grad[i], decay, p[i]), b = momentum * buffer[i] + kept * g;
         buffer[i] = b;
         p[i] -= lr * (ahead != 0 ? g + momentum * b : b);
     }
@@ -34,7 +39,7 @@ static void NAME(adam)(const double *n, REAL *restrict p, const REAL *restrict g
     const REAL new1 = (REAL)(1 - n[3]), new2 = (REAL)(1 - n[4]), eps = (REAL)n[5], step = (REAL)n[6], r = (REAL)n[7];
     REAL *restrict average = state[0], *restrict square = state[1];
     for (int64_t i = 0; i < count; i++) {
-        const REAL x = p[i] * keep, g = sign * grad[i] + decay * x;
+        const REAL x = p[i] * keep, g = NAME(decayed)(sign * grad[i], decay, x);
         const REAL m = beta1 * average[i] + new1 * g, v = beta2 * square[i] + new2 * g * g;
         average[i] = m;
         square[i] = v;
@@ -48,7 +53,7 @@ static void NAME(amsgrad)(const double *n, REAL *restrict p, const REAL *restric
     const REAL new1 = (REAL)(1 - n[3]), new2 = (REAL)(1 - n[4]), eps = (REAL)n[5], step = (REAL)n[6], r = (REAL)n[7];
     REAL *restrict average = state[0], *restrict square = state[1], *restrict largest = state[2];
     for (int64_t i = 0; i < count; i++) {
-        const REAL x = p[i] * keep, g = sign * grad[i] + decay * x;
+        const REAL x = p[i] * keep, g = NAME(decayed)(sign * grad[i], decay, x);
         const REAL m = beta1 * average[i] + new1 * g, v = beta2 * square[i] + new2 * g * g;
         const REAL most = NAME(larger)(largest[i], v);
         average[i] = m;
@@ -63,7 +68,7 @@ static void NAME(adagrad)(const double *n, REAL *restrict p, const REAL *restric
     const REAL sign = (REAL)n[0], decay = (REAL)n[1], lr = (REAL)n[2], eps = (REAL)n[3];
     REAL *restrict sum = state[0];
     for (int64_t i = 0; i < count; i++) {
-        const REAL g = sign * grad[i] + decay * p[i], s = sum[i] + g * g;
+        const REAL g = NAME(decayed)(sign * grad[i], decay, p[i]), s = sum[i] + g * g;
         sum[i] = s;
         p[i] -= lr * g / (ROOT(s) + eps);
     }
@@ -76,7 +81,7 @@ static void NAME(rmsprop)(const double *n, REAL *restrict p, const REAL *restric
     REAL *restrict square = state[0], *restrict buffer = n[5] != 0 ? state[1] : NULL;
     REAL *restrict average = n[6] != 0 ? state[n[5] != 0 ? 2 : 1] : NULL;
     for (int64_t i = 0; i < count; i++) {
-        const REAL g = sign * grad[i] + decay * p[i], s = alpha * square[i] + fresh * g * g;
+        const REAL g = NAME(decayed)(sign * grad[i], decay, p[i]), s = alpha * square[i] + fresh * g * g;
         square[i] = s;
         REAL spread = s;
         if (average) {
@@ -95,7 +100,7 @@ static void NAME(adadelta)(const double *n, REAL *restrict p, const REAL *restri
     const REAL fresh = (REAL)(1 - n[3]);
     REAL *restrict square = state[0], *restrict moved = state[1];
     for (int64_t i = 0; i < count; i++) {
-        const REAL g = sign * grad[i] + decay * p[i], s = rho * square[i] + fresh * g * g;
+        const REAL g = NAME(decayed)(sign * grad[i], decay, p[i]), s = rho * square[i] + fresh * g * g;
         const REAL move = ROOT(moved[i] + eps) / ROOT(s + eps) * g;
         square[i] = s;
         moved[i] = rho * moved[i] + fresh * move * move;
@@ -110,7 +115,7 @@ static void NAME(nadam)(const double *n, REAL *restrict p, const REAL *restrict 
     const REAL of_gradient = (REAL)n[6], of_average = (REAL)n[7];
     REAL *restrict average = state[0], *restrict square = state[1];
     for (int64_t i = 0; i < count; i++) {
-        const REAL x = p[i] * keep, g = sign * grad[i] + decay * x;
+        const REAL x = p[i] * keep, g = NAME(decayed)(sign * grad[i], decay, x);
         const REAL m = beta1 * average[i] + new1 * g, v = beta2 * square[i] + new2 * g * g;
         average[i] = m;
         square[i] = v;
@@ -125,7 +130,7 @@ static void NAME(radam)(const double *n, REAL *restrict p, const REAL *restrict 
     const bool adapts = n[7] != 0;
     REAL *restrict average = state[0], *restrict square = state[1];
     for (int64_t i = 0; i < count; i++) {
-        const REAL x = p[i] * keep, g = sign * grad[i] + decay * x;
+        const REAL x = p[i] * keep, g = NAME(decayed)(sign * grad[i], decay, x);
         const REAL m = beta1 * average[i] + new1 * g, v = beta2 * square[i] + new2 * g * g;
         average[i] = m;
         square[i] = v;
@@ -139,7 +144,7 @@ static void NAME(adamax)(const double *n, REAL *restrict p, const REAL *restrict
     const REAL new1 = (REAL)(1 - n[3]), eps = (REAL)n[5];
     REAL *restrict average = state[0], *restrict largest = state[1];
     for (int64_t i = 0; i < count; i++) {
-        const REAL g = sign * grad[i] + decay * p[i], m = beta1 * average[i] + new1 * g;
+        const REAL g = NAME(decayed)(sign * grad[i], decay, p[i]), m = beta1 * average[i] + new1 * g;
         const REAL u = NAME(larger)(beta2 * largest[i], ABSOLUTE(g) + eps);
         average[i] = m;
         largest[i] = u;
