@@ -57,7 +57,7 @@ typedef enum amp_step_result {
 AMP_API amp_step_result amp_grad_scaler_step(amp_grad_scaler *scaler, amp_optimizer *optimizer);
 
 /* After the steps of all optimizers: the scale falls where a gradient was not finite, and grows after growth_interval rounds without.
- * Errors: no scale before; no gradients were looked at since the last update; a scale below min_scale, or of 0, by a sentence that
+ * Errors: no scale before; no gradients were looked at since the last update; a scale below min_scale, by a sentence that
  * names the first parameter whose gradient was not finite: the scale then stays. */
 AMP_API amp_status amp_grad_scaler_update(amp_grad_scaler *scaler);
 /* The same with a scale of the caller's own. */

@@ -37,7 +37,7 @@ static amp_status check_option(const char *what, bool is_right, const char *name
 }
 
 static amp_status check_scaler(const char *what, const amp_grad_scaler *s) {
-    AMP_TRY(check_option(what, s->scale > 0 && isfinite(s->scale), "the scale", s->scale, "a finite f32 above 0"));
+    AMP_TRY(check_option(what, s->scale >= 0 && isfinite(s->scale), "the scale", s->scale, "a finite f32"));
     AMP_TRY(check_option(what, s->growth_factor > 1, "growth_factor", s->growth_factor, "a number above 1"));
     AMP_TRY(check_option(what, s->backoff_factor > 0 && s->backoff_factor < 1, "backoff_factor", s->backoff_factor,
                          "a number between 0 and 1"));
@@ -185,7 +185,7 @@ static amp_status read_flag(const seen *of, bool *found) {
 }
 
 static bool ends_with(const amp_grad_scaler *s, float scale) {
-    return scale == 0 || scale < s->min_scale;
+    return scale < s->min_scale;
 }
 
 static float backed_off(const amp_grad_scaler *s) {
@@ -259,9 +259,9 @@ static amp_status back_off(amp_grad_scaler *s, const char *name) {
         name ? "' is the first" : "");
 }
 
-/* A scale that would be infinite stays. */
+/* At the interval, and not beyond it, as where the interval was made shorter meanwhile. A scale that would be infinite stays. */
 static void grow(amp_grad_scaler *s) {
-    if (++s->growth_tracker < s->growth_interval) return;
+    if (++s->growth_tracker != s->growth_interval) return;
     const float scale = (float)((double)s->scale * s->growth_factor);
     if (isfinite(scale)) s->scale = scale;
     s->growth_tracker = 0;

@@ -60,23 +60,25 @@ TEST_F(Clipping, IsThatOfTheRecordedCases) {
         Clipped clipped(file, json);
         const bool by_norm = text(json, "function") == "clip_grad_norm_", fails = json_object_get(json, "error");
         const json_t *returns = json_object_get(json, "returns"), *after = json_object_get(json, "after");
-        // Where PyTorch's squares over- or underflow, its gradients do not follow the truth.
-        bool is_exact = true;
+        // PyTorch's norm may be off: of 16-bit gradients it is rounded so, and squares over- and underflow. What follows from
+        // the truth counts then.
+        const double truth = number(returns, "truth"), theirs = number(returns, "value");
+        const bool is_off = by_norm && !fails && std::isfinite(truth) && std::fabs(theirs - truth) > 1e-7 * truth;
+        const double factor = std::min(1.0, number(options, "max_norm") / (truth + 1e-6));
         if (by_norm) {
-            const double total = clip_norm(clipped.list, options), truth = number(returns, "truth");
+            const double total = clip_norm(clipped.list, options);
             EXPECT_EQ(amp_last_status(), fails ? AMP_ERROR_INVALID : AMP_OK) << name << ": " << amp_last_error();
             if (!fails) expect_same(total, truth, 1e-9 * truth, name);
-            const double theirs = number(returns, "value");
-            is_exact = fails || std::isfinite(theirs) == std::isfinite(truth);
-            is_exact &= fails || (theirs == 0) == (truth == 0);
         } else {
             EXPECT_EQ(amp_clip_grad_value(clipped.list, number(options, "clip_value")), AMP_OK) << amp_last_error();
         }
         amp_clear_error();
-        for (size_t i = 0; i < clipped.before.size() && is_exact; i++) {
+        for (size_t i = 0; i < clipped.before.size(); i++) {
             const std::vector<double> got = numbers_of(amp_tensor_grad(amp_parameters_at(clipped.list, int64_t(i))));
             const json_t *a = json_array_get(after, i);
-            const std::vector<double> want = fails ? clipped.before[i] : file.numbers(text(a, "tensor"));
+            std::vector<double> want = fails || is_off ? clipped.before[i] : file.numbers(text(a, "tensor"));
+            for (size_t k = 0; is_off && k < want.size(); k++)
+                want[k] = text(a, "dtype") == "f32" ? double(float(want[k] * factor)) : want[k] * factor;
             for (size_t k = 0; k < got.size(); k++) {
                 const double tolerance = fails ? 0 : number(a, "atol") + number(a, "rtol") * std::fabs(want[k]);
                 expect_same(got[k], want[k], tolerance, name + " " + std::to_string(i));
