@@ -16,6 +16,7 @@
 #include "amp/optimizer.h"
 #include "amp/parameters.h"
 #include "amp/random.h"
+#include "amp/scheduler.h"
 #include "amp/scope.h"
 #include "amp/system.h"
 #include "amp/tensor.h"
