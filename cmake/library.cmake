@@ -33,6 +33,10 @@ if(AMP_COMPILES_STRUCT_FLAGS)
     set_property(SOURCE ${call_sources} APPEND PROPERTY COMPILE_OPTIONS ${struct_flags})
 endif()
 
+# Roots in loops over parameters: nobody reads errno.
+amp_require_files(root_sources src/cpu/elementwise/update.c)
+set_property(SOURCE ${root_sources} APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno)
+
 # What protobuf-c makes of the ONNX format.
 set(onnx_messages ${PROJECT_BINARY_DIR}/messages/onnx/read/onnx.pb-c)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/messages/onnx/read)

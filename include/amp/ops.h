@@ -30,5 +30,6 @@
 #include "amp/ops/scaling_ops.h"
 #include "amp/ops/sequence_ops.h"
 #include "amp/ops/shape_ops.h"
+#include "amp/ops/training_ops.h"
 
 #endif /* AMP_OPS_H */

@@ -20,5 +20,6 @@
 #include "amp/ops/scaling_ops.hpp"
 #include "amp/ops/sequence_ops.hpp"
 #include "amp/ops/shape_ops.hpp"
+#include "amp/ops/training_ops.hpp"
 
 #endif /* AMP_OPS_HPP */

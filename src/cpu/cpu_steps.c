@@ -33,6 +33,7 @@ const amp_steps amp_cpu_step_table = {
     .pool_maximum = amp_cpu_pool_maximum,
     .pool_fractional = amp_cpu_pool_fractional,
     .unscale = amp_cpu_unscale,
+    .update = amp_cpu_update,
     .unpool = amp_cpu_unpool,
     .sample_grid = amp_cpu_sample_grid,
     .write_by_index = amp_cpu_write_by_index,

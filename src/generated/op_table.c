@@ -3371,6 +3371,15 @@ static const amp_arg_info args_foreach_non_finite_check_and_unscale[] = {
     {"inv_scale", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_UNCAST, offsetof(amp_foreach_non_finite_check_and_unscale_args, inv_scale), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_foreach_non_finite_check_and_unscale_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_optimizer_update[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_MUTATED, offsetof(amp_optimizer_update_args, input), 0, NO_DEFAULT},
+    {"grad", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_optimizer_update_args, grad), 0, NO_DEFAULT},
+    {"state", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_MUTATED, offsetof(amp_optimizer_update_args, state), 0, NO_DEFAULT},
+    {"algorithm", AMP_ARG_STRING, AMP_ARG_REQUIRED, offsetof(amp_optimizer_update_args, algorithm), 0, NO_DEFAULT},
+    {"numbers", AMP_ARG_FLOATS, AMP_ARG_REQUIRED, offsetof(amp_optimizer_update_args, numbers), 0, NO_DEFAULT},
+    {"copy", AMP_ARG_TENSOR, AMP_ARG_MUTATED | AMP_ARG_NULLABLE, offsetof(amp_optimizer_update_args, copy), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_optimizer_update_args) == 136, "C_SIZES of gen_ops.py");
 
 const amp_op_info amp_op_table[] = {
     {AMP_OP_ID_zeros, "zeros", "", "zeros",
@@ -6529,6 +6538,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_foreach_non_finite_check_and_unscale_args), 48, args_foreach_non_finite_check_and_unscale, 3, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE | AMP_OP_MUTATES, NULL, "it is for gradients",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_optimizer_update, "optimizer_update", "", "optimizer_update",
+     "optimizer_update(Tensor(a!) input, Tensor grad, Tensor(b!)[] state, str algorithm, float[] numbers, Tensor(c!)? copy=None) -> Tensor",
+     "One step of an optimizer over one parameter, in place, in one pass: what amp_optimizer_step calls. algorithm is sgd, adam, adagrad, rmsprop, adadelta, nadam, radam or adamax; state has its tensors in PyTorch's order (adam: exp_avg, exp_avg_sq and, for amsgrad, max_exp_avg_sq) in the shape and dtype of input; numbers are what the host has computed of the options, in the order of src/steps/steps.h. Arithmetic is in f32 (f64 for f64), and each tensor is rounded once. grad has any floating dtype; copy, of input's shape, gets the new values in its own dtype. The result is input.",
+     NULL, sizeof(amp_optimizer_update_args), 136, args_optimizer_update, 6, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE | AMP_OP_MUTATES, NULL, "it writes parameters",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
 };
 
 const int amp_op_count = AMP_OP_ID_COUNT;
@@ -6951,6 +6966,7 @@ const amp_op_name amp_op_names[] = {
     {"one_hot", AMP_OP_ID_one_hot},
     {"ones", AMP_OP_ID_ones},
     {"ones_like", AMP_OP_ID_ones_like},
+    {"optimizer_update", AMP_OP_ID_optimizer_update},
     {"orgqr", AMP_OP_ID_orgqr},
     {"ormqr", AMP_OP_ID_ormqr},
     {"outer", AMP_OP_ID_outer},
@@ -7130,4 +7146,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 594;
+const int amp_op_name_count = 595;

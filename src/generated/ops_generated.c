@@ -3729,3 +3729,7 @@ FITS(foreach_non_finite_check_and_unscale);
 amp_tensor *amp_foreach_non_finite_check_and_unscale_call(const amp_foreach_non_finite_check_and_unscale_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_foreach_non_finite_check_and_unscale], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(optimizer_update);
+amp_tensor *amp_optimizer_update_call(const amp_optimizer_update_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_optimizer_update], AMP_FORM_FUNCTION, args, NULL);
+}

@@ -1,0 +1,37 @@
+/* What an optimizer is made of. */
+#ifndef AMP_TRAIN_OPTIMIZER_H
+#define AMP_TRAIN_OPTIMIZER_H
+
+#include "train/algorithms.h"
+#include "train/parameters.h"
+
+/* A parameter, and how far its optimization is. */
+typedef struct amp_trained {
+    char *name;
+    amp_tensor *parameter;
+    amp_tensor *master; /* its f32 copy, or NULL */
+    amp_tensor *states[AMP_ALGORITHM_STATES];
+    amp_progress progress;
+    int group;
+} amp_trained;
+
+typedef struct amp_group {
+    double options[AMP_OPTIONS];
+} amp_group;
+
+struct amp_optimizer {
+    const amp_algorithm *algorithm;
+    double defaults[AMP_OPTIONS];
+    bool master_weights;
+    amp_trained *items;
+    int64_t count, capacity;
+    amp_group *groups;
+    int64_t group_count, group_capacity;
+};
+
+/* A state of the algorithm is in use with these options. */
+bool amp_state_is_used(const amp_state_row *row, const double *options);
+/* Makes the state where there is none. */
+amp_status amp_trained_make_state(const amp_optimizer *o, amp_trained *t, int which);
+
+#endif /* AMP_TRAIN_OPTIMIZER_H */
