@@ -7,6 +7,5 @@ if [ -z "$folder" ] || [ ! -d "$folder" ]; then
     echo "skipped: neither AMP_GOLDEN_TRAIN nor AMP_GOLDEN names a folder of recorded gradients"
     exit 77
 fi
-tests=$(dirname "$0")
-"$1" replay --allow-missing "$tests/replay_missing_gradients.txt" "$folder"
-"$1" replay --allow-missing "$tests/replay_missing_gradients.txt" --allow-wrong "$tests/replay_wrong_gradients.txt" "$folder/grads"
+"$1" replay "$folder"
+"$1" replay --allow-wrong "$(dirname "$0")/replay_wrong_gradients.txt" "$folder/grads"

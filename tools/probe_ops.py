@@ -199,6 +199,8 @@ WRITTEN = {
     "nll_loss2d": {"input": (1, 2, 2, 3), "target": (1, 2, 3, "i64")},
     "nonzero": {"input": (2, 3)},
     "normal": {"input": (2, 3)},
+    "optimizer_update": {"input": (2, 3), "grad": (2, 3), "state": [(2, 3), (2, 3)], "algorithm": "adam",
+                         "numbers": [1.0, 0.0, 1.0, 0.9, 0.999, 1e-8, 1e-2, 1.0]},
     "orgqr": {"input": (4, 3), "tau": (3,)},
     "pairwise_distance": {"x1": (2, 3), "x2": (2, 3)},
     "polygamma": {"n": 1, "input": (2, 3)},

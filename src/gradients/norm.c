@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gradients/matrices.h"
+#include "gradients/linalg/matrices.h"
 
 /* -1, 0, 1; of complex numbers their direction. */
 static amp_tensor *direction(amp_tensor *x, amp_tensor *size) {

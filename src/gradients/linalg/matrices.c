@@ -1,5 +1,5 @@
 /* Diagonals, triangles, and the gradients that several ops of linear algebra need. */
-#include "gradients/matrices.h"
+#include "gradients/linalg/matrices.h"
 
 amp_tensor *amp_diagonals(amp_tensor *m) {
     return amp_diagonal(m, 0, -2, AMP_SET(-1));

@@ -1,6 +1,6 @@
 /* Gradients of convolutions: those of the input are convolutions the other way, those of the weight convolutions of the input
  * with what arrived, where batch and channels change places. */
-#include "gradients/convolution.h"
+#include "gradients/plane/convolution.h"
 
 #include "gradients/pieces.h"
 

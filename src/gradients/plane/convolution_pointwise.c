@@ -1,6 +1,6 @@
 /* Gradients of convolutions with what they do to their results before they store them. */
-#include "gradients/convolution.h"
 #include "gradients/pieces.h"
+#include "gradients/plane/convolution.h"
 
 /* What the overloads have in common: attr(scale · conv(input, weight) + bias + terms). */
 typedef struct fused {

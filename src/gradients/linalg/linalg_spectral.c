@@ -1,5 +1,5 @@
 /* Gradients of singular values, eigenvalues and their vectors, and of functions of matrices. */
-#include "gradients/matrices.h"
+#include "gradients/linalg/matrices.h"
 
 /* ---- Singular values ----------------------------------------------------------------------------------------------- */
 

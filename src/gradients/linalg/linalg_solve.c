@@ -1,5 +1,5 @@
 /* Gradients of inverses, of the solutions of equations, and of determinants. */
-#include "gradients/matrices.h"
+#include "gradients/linalg/matrices.h"
 
 /* (…, n) as (…, n, 1). */
 static amp_tensor *as_matrix(amp_tensor *t, bool is_vector) {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/memory.h"
-#include "gradients/matrices.h"
+#include "gradients/linalg/matrices.h"
 
 static int64_t rows_of(const amp_tensor *m) {
     return m->shape[m->rank - 2];

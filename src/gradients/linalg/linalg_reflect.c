@@ -1,6 +1,6 @@
 /* Gradients of products with reflectors H = I − τ v vᴴ, one after the other. */
 #include "core/memory.h"
-#include "gradients/matrices.h"
+#include "gradients/linalg/matrices.h"
 
 /* Reflectors first, first + step … are applied to a matrix; `between` are the matrices before each of them. */
 typedef struct reflections {
