@@ -141,7 +141,7 @@ static amp_tensor *product(amp_tensor *a, amp_tensor *b) {
 
 /* Tap number k of each dimension, k being counted through all of them. */
 static tap join(const sampling *s, const axis *axes, int k, bool with_slopes) {
-    tap t = {NULL};
+    tap t = {0};
     amp_tensor *inside = NULL;
     for (int d = s->dims - 1, of[MOST_AXES]; d >= 0; d--, k /= taps_along(s)) {
         of[d] = k % taps_along(s);
