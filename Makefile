@@ -1,5 +1,5 @@
 # Commands for a fresh machine; developers use the presets of CMakePresets.json directly.
-.PHONY: build check demo bench help
+.PHONY: build check demo train bench help
 .DEFAULT_GOAL := build
 
 # Kernels for one GPU are enough to work and to check with; packages have all (cmake/cuda.cmake).
@@ -26,6 +26,12 @@ demo:
 	@if [ -e $(OCR)/complete ]; then echo build/release/examples/ocr; build/release/examples/ocr; \
 	else echo; echo "The OCR, from ONNX files, is skipped: $$(cat $(OCR)/missing)."; fi
 
+train:
+	scripts/setup train
+	$(CONFIGURE) -DBUILD_TESTING=OFF
+	$(BUILD) --target train_digits
+	build/release/examples/train_digits
+
 # A page of figures in build/report, oneDNN's beside ours. PEERS=mkl installs MKL and adds its; PEERS=VENV, a Python
 # environment with mkl, onnxruntime, openvino or torch, adds those. OPTIONS=… goes to bench/report.py.
 bench:
@@ -38,5 +44,6 @@ help:
 	@echo 'make         the library, the tool and the examples, in build/release'
 	@echo 'make check   … and everything tested; installs what is missing (scripts/setup)'
 	@echo 'make demo    sentence embeddings, and text read from a picture, in f32 and bf16; installs what is missing'
+	@echo 'make train   a network that learns handwritten digits, in f32, bf16 and f16; installs what is missing'
 	@echo 'make bench   a page of figures in build/report (PEERS=mkl or VENV, OPTIONS=…)'
 	@echo 'To install:  cmake --install build/release --prefix DIRECTORY'

@@ -58,6 +58,15 @@ set_tests_properties(example.sentence_embedding PROPERTIES LABELS fast SKIP_RETU
 add_test(NAME example.ocr COMMAND python3 tests/examples/check_ocr.py $<TARGET_FILE:ocr> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(example.ocr PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
+# Training: the loops, which say by their exit status whether they learned, and the digits.
+foreach(loop typical clipping accumulation penalty several)
+    add_test(NAME example.${loop} COMMAND ${loop})
+    set_tests_properties(example.${loop} PROPERTIES LABELS fast)
+endforeach()
+add_test(NAME example.train_digits COMMAND python3 tests/examples/check_train_digits.py $<TARGET_FILE:train_digits>
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(example.train_digits PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+
 # Public headers, each alone, in every language version that we name.
 file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/amp/*.h)
 foreach(header IN LISTS public_headers)

@@ -1,0 +1,190 @@
+/* A network learns handwritten digits, in f32, in bf16 and in f16 with a scaled loss, one after the other from the same beginning. What is of
+ * libamp here is in digits/digit_net.c; the rest is for people who watch. */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "curves.h"
+#include "digit_net.h"
+#include "measuring.h"
+#include "terminal.h"
+
+static const char usage[] =
+    "Usage: train_digits [OPTION]...\n"
+    "Trains a small convolutional network on 1,437 handwritten digits of 8 x 8 pixels, and tries it on 360 others, in\n"
+    "f32, bf16 and f16. `make train` fetches the digits and runs it.\n"
+    "\n"
+    "  --dtype TYPE   f32, bf16, f16 or all [all]\n"
+    "  --epochs N     rounds over all digits [20]\n"
+    "  --batch N      digits in a step [64]\n"
+    "  --seed N       where random numbers begin [1]\n"
+    "  --threads N    threads to compute with [one for each core]\n"
+    "  --svg FILE     where the curves of the losses go [build/train_digits.svg]\n"
+    "  --data FILE    the digits: lines of 64 pixels and a label [.deps/digits/digits.csv]\n"
+    "  --help         print this\n"
+    "\n"
+    "Exit status: 0 if all went well, 1 if something failed, 2 for a wrong command line.\n";
+
+enum { FAILED = 1, WRONG_USAGE = 2, SENTENCE = 1024, TYPES = 3, MOST_EPOCHS = 1000, MOST_BATCH = 1024 };
+
+static const amp_dtype types[TYPES] = {AMP_F32, AMP_BF16, AMP_F16};
+
+typedef struct options {
+    bool wanted[TYPES];
+    int epochs, batch, threads;
+    uint64_t seed;
+    const char *svg, *data;
+} options;
+
+typedef struct result {
+    double *losses; /* of each step */
+    int steps;
+    double accuracy, seconds, rate; /* digits a second */
+} result;
+
+/* ---- One network ---------------------------------------------------------------------------------------------------- */
+static double mean(const double *values, int count) {
+    double sum = 0;
+    for (int i = 0; i < count; i++) sum += values[i];
+    return sum / count;
+}
+
+/* On a terminal one line that is written over; else the last one alone. */
+static void show(amp_dtype dtype, int epoch, int epochs, double loss, const result *r) {
+    const bool live = isatty(STDOUT_FILENO);
+    if (!live && epoch < epochs) return;
+    printf("%s%-5s%5d of %d%12.5f%11.2f %%%12.0f%10.1f s%s", live ? "\r" : "", amp_dtype_name(dtype), epoch, epochs,
+           loss, 100 * r->accuracy, r->rate, r->seconds, epoch == epochs ? "\n" : "");
+    fflush(stdout);
+}
+
+static amp_status train(digit_training *t, int epochs, result *r) {
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        double *losses = r->losses + r->steps;
+        const double start = measuring_now();
+        if (digit_training_epoch(t, losses) != AMP_OK) break;
+        r->seconds += measuring_now() - start;
+        r->steps += t->steps_of_epoch;
+        r->rate = (double)r->steps * (double)t->batch / r->seconds;
+        r->accuracy = digit_training_accuracy(t);
+        show(t->dtype, epoch + 1, epochs, mean(losses, t->steps_of_epoch), r);
+    }
+    return amp_last_status();
+}
+
+static int run_type(const options *o, const digit_data *data, amp_dtype dtype, result *r) {
+    digit_training t;
+    amp_status status = digit_training_create(&t, data, dtype, o->epochs, o->batch, o->seed);
+    r->losses = calloc((size_t)o->epochs * (size_t)(data->count / o->batch), sizeof *r->losses);
+    if (!r->losses) return terminal_complain("train_digits", FAILED, "no memory");
+    if (status == AMP_OK) status = train(&t, o->epochs, r);
+    digit_training_destroy(&t);
+    return status == AMP_OK ? 0 : terminal_complain("train_digits", FAILED, "%s", amp_last_error());
+}
+
+/* ---- All of them ---------------------------------------------------------------------------------------------------- */
+static int write_curves(const char *path, const result *results) {
+    curve curves[CURVES_MOST];
+    int count = 0;
+    for (int i = 0; i < TYPES; i++) {
+        if (results[i].steps > 0)
+            curves[count++] = (curve){amp_dtype_name(types[i]), results[i].losses, results[i].steps};
+    }
+    if (curves_write_svg(path, "Handwritten digits: loss by step", "cross entropy, log scale; running mean", curves,
+                         count) == 0) {
+        printf("\nThe losses, step by step: %s\n", path);
+        return 0;
+    }
+    return terminal_complain("train_digits", FAILED, "%s: %s", path, strerror(errno));
+}
+
+static int run(const options *o, const digit_data *data) {
+    result results[TYPES] = {{0}};
+    int status = 0;
+    printf("%d digits to learn from, %d held back; batches of %d, %d threads, %s\n\n", data->count - DIGITS_HELD_BACK,
+           DIGITS_HELD_BACK, o->batch, amp_get_num_threads(), amp_isa_name(amp_isa_best()));
+    printf("type        epoch        loss     accuracy    digits/s      time\n");
+    for (int i = 0; i < TYPES && status == 0; i++) {
+        if (o->wanted[i]) status = run_type(o, data, types[i], &results[i]);
+    }
+    if (status == 0) status = write_curves(o->svg, results);
+    for (int i = 0; i < TYPES; i++) free(results[i].losses);
+    return status;
+}
+
+/* ---- Command line --------------------------------------------------------------------------------------------------- */
+static bool read_number(const char *text, long least, long most, int *number) {
+    char *end = NULL;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    *number = (int)value;
+    return end != text && *end == 0 && errno == 0 && value >= least && value <= most;
+}
+
+static bool read_type(const char *text, bool *wanted) {
+    bool any = false;
+    for (int i = 0; i < TYPES; i++) {
+        wanted[i] = strcmp(text, "all") == 0 || strcmp(text, amp_dtype_name(types[i])) == 0;
+        any = any || wanted[i];
+    }
+    return any;
+}
+
+static int complain_of(const char *name, const char *value, const char *expected) {
+    return terminal_complain("train_digits", WRONG_USAGE, "--%s is '%s'; expected %s", name, value, expected);
+}
+
+/* 0: go on; else the exit status plus one. */
+static int read_options(int argc, char **argv, options *o) {
+    static const struct option names[] = {{"dtype", required_argument, NULL, 'd'},
+                                          {"epochs", required_argument, NULL, 'e'},
+                                          {"batch", required_argument, NULL, 'b'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"svg", required_argument, NULL, 'o'},
+                                          {"data", required_argument, NULL, 'i'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    int letter, seed = 1;
+    while ((letter = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        if (letter == 'h') return printf("%s", usage) < 0 ? FAILED + 1 : 1;
+        if (letter == '?') return WRONG_USAGE + 1;
+        if (letter == 'd' && !read_type(optarg, o->wanted))
+            return 1 + complain_of("dtype", optarg, "f32, bf16, f16 or all");
+        if (letter == 'e' && !read_number(optarg, 1, MOST_EPOCHS, &o->epochs))
+            return 1 + complain_of("epochs", optarg, "a number from 1 to 1000");
+        if (letter == 'b' && !read_number(optarg, 1, MOST_BATCH, &o->batch))
+            return 1 + complain_of("batch", optarg, "a number from 1 to 1024");
+        if (letter == 's' && !read_number(optarg, 0, 1000000, &seed))
+            return 1 + complain_of("seed", optarg, "a number from 0 to 1000000");
+        if (letter == 't' && !read_number(optarg, 1, 4096, &o->threads))
+            return 1 + complain_of("threads", optarg, "a number from 1 to 4096");
+        if (letter == 'o') o->svg = optarg;
+        if (letter == 'i') o->data = optarg;
+    }
+    o->seed = (uint64_t)seed;
+    if (optind == argc) return 0;
+    return 1 + terminal_complain("train_digits", WRONG_USAGE, "'%s' is too much; see --help", argv[optind]);
+}
+
+int main(int argc, char **argv) {
+    options o = {.wanted = {true, true, true},
+                 .epochs = 20,
+                 .batch = 64,
+                 .svg = "build/train_digits.svg",
+                 .data = ".deps/digits/digits.csv"};
+    const int stop = read_options(argc, argv, &o);
+    if (stop != 0) return stop - 1;
+    if (o.threads > 0) amp_set_num_threads(o.threads);
+    char why[SENTENCE];
+    digit_data data;
+    if (digit_data_read(o.data, 1, &data, why, sizeof why) != 0)
+        return terminal_complain("train_digits", FAILED, "%s; `make train` fetches the digits", why);
+    const int status = run(&o, &data);
+    digit_data_free(&data);
+    return status;
+}
