@@ -65,7 +65,9 @@ foreach(loop typical clipping accumulation penalty several)
 endforeach()
 add_test(NAME example.train_digits COMMAND python3 tests/examples/check_train_digits.py $<TARGET_FILE:train_digits>
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-set_tests_properties(example.train_digits PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
+add_test(NAME example.train_text COMMAND python3 tests/examples/check_train_text.py $<TARGET_FILE:train_text>
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(example.train_digits example.train_text PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
 # Public headers, each alone, in every language version that we name.
 file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include include/amp/*.h)

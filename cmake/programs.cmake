@@ -20,7 +20,7 @@ list(TRANSFORM example_folders REPLACE "(.+)" "/examples/\\1/" OUTPUT_VARIABLE p
 list(JOIN programs_in "|" programs_in)
 list(FILTER example_support_sources EXCLUDE REGEX "${programs_in}")
 add_library(example_support STATIC ${example_support_sources})
-target_include_directories(example_support PUBLIC examples/common examples/digits examples/minilm examples/ocr include)
+target_include_directories(example_support PUBLIC examples/common examples/digits examples/minilm examples/ocr examples/text include)
 pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng) # the picture that examples/ocr reads
 target_link_libraries(example_support PUBLIC PkgConfig::png m)
 set(example_globs examples/*.c)

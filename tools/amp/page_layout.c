@@ -186,7 +186,7 @@ static int by_start(const void *a, const void *b) {
 static int place_in_rows(page_picture *p) {
     int *lanes = calloc((size_t)p->edge_count + 1, sizeof *lanes);
     if (!lanes) return run_no_memory();
-    qsort(p->edges, (size_t)p->edge_count, sizeof *p->edges, by_start);
+    if (p->edge_count > 1) qsort(p->edges, (size_t)p->edge_count, sizeof *p->edges, by_start);
     const double left = margin + 6 + lane_width * (count_lanes(p, lanes) + 1);
     double y = margin, width = 0;
     for (int i = 0; i < p->node_count; i++) {
