@@ -59,7 +59,7 @@ add_test(NAME example.ocr COMMAND python3 tests/examples/check_ocr.py $<TARGET_F
 set_tests_properties(example.ocr PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
 # Training: the loops, which say by their exit status whether they learned, and the digits.
-foreach(loop typical clipping accumulation penalty several)
+foreach(loop typical clipping accumulation penalty several opt_levels losses_and_optimizers delayed_unscale legacy_handle)
     add_test(NAME example.${loop} COMMAND ${loop})
     set_tests_properties(example.${loop} PROPERTIES LABELS fast)
 endforeach()

@@ -14,7 +14,7 @@ endif()
 
 # Examples are a user's programs: public headers and the shared library, nothing else. What several programs share of
 # them (a folder below examples/) is a library of its own; benches and tests use it too. Folders of programs are named here.
-set(example_folders training)
+set(example_folders apex training)
 file(GLOB example_support_sources CONFIGURE_DEPENDS examples/*/*.c)
 list(TRANSFORM example_folders REPLACE "(.+)" "/examples/\\1/" OUTPUT_VARIABLE programs_in)
 list(JOIN programs_in "|" programs_in)

@@ -2,6 +2,7 @@
 #ifndef AMP_AMP_H
 #define AMP_AMP_H
 
+#include "amp/apex.h"
 #include "amp/autocast.h"
 #include "amp/call.h"
 #include "amp/cuda.h"

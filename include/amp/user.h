@@ -42,22 +42,23 @@ AMP_API amp_function_casts amp_function_begin(amp_function_rule rule, amp_tensor
 AMP_API void amp_function_end(amp_function_casts *casts);
 
 /* ---- Other policies by name --------------------------------------------------------------------------------------
- * From amp_init() on, and in every region, calls of the op `name` ("layer_norm", "add.scalar", or one that
+ * From amp_register_end() on, and in every region, calls of the op `name` ("layer_norm", "add.scalar", or one that
  * amp_define_op made) cast their floating arguments: to the region's dtype, to f32, or to the widest of them, on every
  * device and in every policy table; amp_autocast_override still goes above. Of several registrations of a name the last
- * holds. Errors: a name that is no op; amp_init() has been called. */
+ * holds. Errors: a name that is no op; registration has ended. */
 AMP_API amp_status amp_register_half_function(const char *name);
 AMP_API amp_status amp_register_float_function(const char *name);
 AMP_API amp_status amp_register_promote_function(const char *name);
 
-typedef struct amp_init_args {
-    size_t struct_size AMP_SIZE_OF_(amp_init_args);
+typedef struct amp_register_end_args {
+    size_t struct_size AMP_SIZE_OF_(amp_register_end_args);
     amp_opt_bool enabled; /* default true; AMP_SET(false): registrations have no effect */
-} amp_init_args;
+} amp_register_end_args;
 
 /* Ends the time of registration and puts what was registered into effect. NULL: the defaults. Call it once, before
- * other threads open regions; a second call is an error. */
-AMP_API amp_status amp_init(const amp_init_args *args);
+ * other threads open regions; a second call is an error. amp_initialize and amp_init (amp/apex.h) do the same, where it was not
+ * done. */
+AMP_API amp_status amp_register_end(const amp_register_end_args *args);
 
 /* ---- An op of your own -------------------------------------------------------------------------------------------
  * An op is a schema, a policy and an implementation for each device. It is called as the library's own are: by name

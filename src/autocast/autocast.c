@@ -2,6 +2,8 @@
  * bytes makes them (a kernel that converts on the way makes none). */
 #include "autocast/autocast.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "amp/ops.h"
@@ -28,6 +30,20 @@ amp_cast_life amp_autocast_cast_life(const amp_region_state *region, const amp_t
     return life == AMP_CAST_ONCE && cached_as_torch_does ? AMP_CAST_REGION : life;
 }
 
+static atomic_bool tells_casts;
+
+void amp_autocast_tell_casts(bool tells) {
+    atomic_store(&tells_casts, tells);
+}
+
+static const char *apex_name(amp_dtype dtype) {
+    return dtype == AMP_F32 ? "Float" : dtype == AMP_F16 || dtype == AMP_BF16 ? "Half" : amp_dtype_name(dtype);
+}
+
+static __attribute__((cold)) void tell_cast(const amp_call *call, amp_dtype from, amp_dtype to) {
+    fprintf(stderr, "amp: %s to %s (%s)\n", apex_name(from), apex_name(to), amp_call_name(call));
+}
+
 AMP_HOT static amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype dtype, bool weight) {
     amp_tensor *t = *slot;
     if (!amp_autocast_eligible(t, call->device) || t->dtype == dtype) return AMP_OK;
@@ -37,6 +53,7 @@ AMP_HOT static amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype
     call->note.weight_of_op |=
         weight && pending->cast_life == AMP_CAST_ONCE && amp_region_states[call->device].cache_enabled;
     *slot = pending;
+    if (__builtin_expect(atomic_load_explicit(&tells_casts, memory_order_relaxed), 0)) tell_cast(call, t->dtype, dtype);
     return AMP_OK;
 }
 

@@ -1,10 +1,10 @@
-/* User functions in the manner of apex.amp: annotated C functions, and policies registered by name before
- * amp_init(). */
+/* User functions in the manner of apex.amp: annotated C functions, and policies registered by name. */
 #include <string.h>
 
 #include "amp/ops.h"
 #include "autocast/autocast.h"
 #include "autocast/eligibility.h"
+#include "autocast/registration.h"
 #include "call/pending_casts.h"
 #include "core/lock.h"
 #include "core/struct_size.h"
@@ -80,11 +80,14 @@ void amp_function_end(amp_function_casts *casts) {
 }
 
 /* ---- Policies by name ------------------------------------------------------------------------------------------ */
-static unsigned char waiting[AMP_MAX_OP_ID]; /* 1 + amp_policy, until amp_init() */
+static unsigned char waiting[AMP_MAX_OP_ID]; /* 1 + amp_policy, until registration ends */
 static bool initialised;
 
 static amp_status too_late(const char *what, const char *name) {
-    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' comes after amp_init(); register before it", what, name);
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: '%s' comes after the end of registration (amp_register_end, amp_initialize or amp_init); "
+                    "register before it",
+                    what, name);
 }
 
 static amp_status register_function(const char *what, const char *name, amp_policy policy) {
@@ -125,27 +128,37 @@ static void apply_registrations(void) {
     }
 }
 
-static amp_status read_init_args(const amp_init_args *given, bool *enabled) {
-    amp_init_args args;
+static amp_status read_end_args(const amp_register_end_args *given, bool *enabled) {
+    amp_register_end_args args;
     *enabled = true;
     if (!given) return AMP_OK;
-    AMP_TRY(amp_struct_read("init", "amp_init_args", &args, sizeof args, sizeof args.struct_size, given));
+    AMP_TRY(
+        amp_struct_read("register_end", "amp_register_end_args", &args, sizeof args, sizeof args.struct_size, given));
     if (args.enabled.set != AMP_PRESENT && (args.enabled.set != 0 || args.enabled.value)) {
-        return amp_fail(AMP_ERROR_INVALID, "init: 'enabled' is a bare value; write AMP_SET(…)");
+        return amp_fail(AMP_ERROR_INVALID, "register_end: 'enabled' is a bare value; write AMP_SET(…)");
     }
     if (args.enabled.set) *enabled = args.enabled.value;
     return AMP_OK;
 }
 
-amp_status amp_init(const amp_init_args *args) {
-    bool enabled = true;
-    if (amp_failed()) return amp_pending_error();
-    AMP_TRY(amp_policy_environment());
-    AMP_TRY(read_init_args(args, &enabled));
+/* True: it was ended before. */
+static bool end_registration(bool enabled) {
     amp_lock(AMP_LOCK_USER_FUNCTIONS);
     const bool again = initialised;
     if (!again && enabled) apply_registrations();
     initialised = true;
     amp_unlock(AMP_LOCK_USER_FUNCTIONS);
-    return again ? amp_fail(AMP_ERROR_INVALID, "init: amp_init() was called before") : AMP_OK;
+    return again;
+}
+
+void amp_registration_take(bool enabled) {
+    (void)end_registration(enabled);
+}
+
+amp_status amp_register_end(const amp_register_end_args *args) {
+    bool enabled = true;
+    if (amp_failed()) return amp_pending_error();
+    AMP_TRY(amp_policy_environment());
+    AMP_TRY(read_end_args(args, &enabled));
+    return end_registration(enabled) ? amp_fail(AMP_ERROR_INVALID, "register_end: registration ended before") : AMP_OK;
 }

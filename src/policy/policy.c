@@ -34,7 +34,7 @@ static const amp_policy override_policies[] = {
 /* What stands above the tables: 1 + amp_policy, 0 for nothing. An override goes over a registration. */
 enum { NO_POLICY = 0 };
 static _Atomic unsigned char forced[AMP_MAX_OP_ID][AMP_DEVICE_COUNT];
-static _Atomic unsigned char registered[AMP_MAX_OP_ID]; /* in force from amp_init() on */
+static _Atomic unsigned char registered[AMP_MAX_OP_ID]; /* in force from the end of registration on */
 static atomic_uint changes;                             /* of the two */
 static atomic_int default_table = AMP_TABLE_TORCH;
 

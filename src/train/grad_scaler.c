@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "train/optimizer.h"
+#include "train/unscale.h"
 
 typedef enum stage { READY, UNSCALED, STEPPED } stage;
 
@@ -137,25 +138,12 @@ static amp_status gather(const char *what, const amp_optimizer *o, amp_tensor **
     return amp_pending_error();
 }
 
-/* *found, to be kept, with what the device will find. */
-static amp_status unscale_list(const amp_grad_scaler *s, amp_tensor *const *gradients, int64_t count,
-                               amp_tensor **found) {
-    amp_no_grad_here();
-    amp_scope_here();
-    const double inverse = (double)(float)(1 / (double)s->scale);
-    amp_tensor *flag = amp_full(AMP_DIMS(1), amp_float(0), .dtype = AMP_F32, .device = s->device);
-    amp_tensor *factor = amp_full(AMP_DIMS(1), amp_float(inverse), .dtype = AMP_F32, .device = s->device);
-    const amp_tensor_list list = {.items = gradients, .count = count};
-    if (!amp_foreach_non_finite_check_and_unscale(list, flag, factor)) return amp_pending_error();
-    *found = amp_keep(flag);
-    return AMP_OK;
-}
-
 static amp_status unscale(const char *what, const amp_grad_scaler *s, const amp_optimizer *o, seen *of) {
     amp_tensor **gradients = NULL;
     int64_t count = 0;
     amp_status status = gather(what, o, &gradients, &count);
-    if (status == AMP_OK && count > 0) status = unscale_list(s, gradients, count, &of->found);
+    if (status == AMP_OK && count > 0)
+        status = amp_unscale_gradients(gradients, count, (double)s->scale, s->device, &of->found);
     amp_free(gradients);
     if (status == AMP_OK) of->stage = UNSCALED;
     return status;
@@ -177,13 +165,6 @@ amp_status amp_grad_scaler_unscale(amp_grad_scaler *s, amp_optimizer *o) {
 }
 
 /* ---- Stepping ------------------------------------------------------------------------------------------------------- */
-static amp_status read_flag(const seen *of, bool *found) {
-    float value = 0;
-    AMP_TRY(amp_read(of->found, AMP_F32, &value, sizeof value));
-    *found = value != 0;
-    return AMP_OK;
-}
-
 static bool ends_with(const amp_grad_scaler *s, float scale) {
     return scale < s->min_scale;
 }
@@ -216,7 +197,7 @@ static amp_status step(amp_grad_scaler *s, amp_optimizer *o, bool *skips) {
     if (of->stage == READY) AMP_TRY(unscale(what, s, o, of));
     if (!of->found)
         return amp_fail(AMP_ERROR_INVALID, "%s: none of this optimizer's parameters has a gradient to look at", what);
-    AMP_TRY(read_flag(of, skips));
+    AMP_TRY(amp_read_found(of->found, skips));
     if (*skips && ends_with(s, backed_off(s))) note_name(o, of);
     if (!*skips) AMP_TRY(amp_optimizer_step(o));
     of->stage = STEPPED;
@@ -237,7 +218,7 @@ static amp_status gather_flags(const amp_grad_scaler *s, int *looked_at, bool *f
     for (int64_t i = 0; i < s->count; i++) {
         bool here = false;
         if (!s->seen[i].found) continue;
-        AMP_TRY(read_flag(&s->seen[i], &here));
+        AMP_TRY(amp_read_found(s->seen[i].found, &here));
         ++*looked_at;
         *found |= here;
         if (!*name && s->seen[i].name[0]) *name = s->seen[i].name;

@@ -108,19 +108,18 @@ static void trained_end(amp_trained *t) {
     amp_free(t->name);
     amp_release(t->parameter);
     amp_release(t->master);
+    amp_release(t->stash);
     for (int k = 0; k < AMP_ALGORITHM_STATES; k++) amp_release(t->states[k]);
 }
 
 /* In no scope, and without a record. */
-static amp_tensor *make_master(const char *what, amp_tensor *parameter) {
-    amp_tensor *master = NULL;
+amp_status amp_trained_make_master(const char *what, amp_trained *t, amp_tensor *from) {
     amp_no_grad {
         amp_scope_here();
-        amp_tensor *copy = amp_to(parameter, AMP_F32);
-        if (copy) master = amp_keep(copy);
+        amp_tensor *copy = amp_clone(amp_to(from, AMP_F32));
+        if (copy) t->master = amp_keep(copy);
     }
-    if (!master) (void)amp_fail(AMP_ERROR_MEMORY, "%s: no memory for an f32 copy", what);
-    return master;
+    return t->master ? AMP_OK : amp_fail(AMP_ERROR_MEMORY, "%s: no memory for an f32 copy", what);
 }
 
 static bool is_16_bit(const amp_tensor *t) {
@@ -149,7 +148,7 @@ static amp_status add_parameter(const char *what, amp_optimizer *o, const amp_pa
     amp_trained t = {.parameter = amp_retain(p->tensor), .progress = {.mu_product = 1}, .group = group};
     t.name = amp_text_copy(p->name);
     const bool has_room = t.name && amp_make_room((void **)&o->items, o->count, &o->capacity, sizeof t);
-    if (has_room && o->master_weights && is_16_bit(t.parameter)) t.master = make_master(what, t.parameter);
+    if (has_room && o->master_weights && is_16_bit(t.parameter)) (void)amp_trained_make_master(what, &t, t.parameter);
     if (has_room && !amp_failed()) {
         o->items[o->count++] = t;
         return AMP_OK;
@@ -309,21 +308,41 @@ static amp_status check_live(const char *what, const amp_optimizer *o) {
     return AMP_OK;
 }
 
-amp_status amp_optimizer_step(amp_optimizer *o) {
-    AMP_TRY(amp_pending_error());
-    AMP_TRY(check_live("optimizer_step", o));
+/* Under apex a master's gradient is unscaled, its parameter's is not. */
+amp_tensor *amp_trained_gradient(const amp_optimizer *o, const amp_trained *t) {
+    return amp_tensor_grad(o->apex && t->master ? t->master : t->parameter);
+}
+
+static void drop_master_gradients(const amp_optimizer *o) {
+    for (int64_t i = 0; o->apex && i < o->count; i++) {
+        if (o->items[i].master) (void)amp_tensor_zero_grad(o->items[i].master);
+    }
+}
+
+static amp_status step_all(amp_optimizer *o) {
     amp_no_grad_here();
     amp_scope_here();
     for (int64_t i = 0; i < o->count; i++) {
-        amp_tensor *gradient = amp_tensor_grad(o->items[i].parameter);
+        amp_tensor *gradient = amp_trained_gradient(o, &o->items[i]);
         if (gradient) AMP_TRY(step_one(o, &o->items[i], gradient));
     }
     return amp_pending_error();
+}
+
+amp_status amp_optimizer_step(amp_optimizer *o) {
+    AMP_TRY(amp_pending_error());
+    AMP_TRY(check_live("optimizer_step", o));
+    const bool skips = o->skips_next;
+    o->skips_next = false;
+    const amp_status status = skips ? AMP_OK : step_all(o);
+    drop_master_gradients(o);
+    return status;
 }
 
 amp_status amp_optimizer_zero_grad(amp_optimizer *o) {
     const amp_status status = check_live("optimizer_zero_grad", o);
     if (status != AMP_OK) return status;
     for (int64_t i = 0; i < o->count; i++) (void)amp_tensor_zero_grad(o->items[i].parameter);
+    drop_master_gradients(o);
     return amp_pending_error();
 }

@@ -10,6 +10,7 @@ typedef struct amp_trained {
     char *name;
     amp_tensor *parameter;
     amp_tensor *master; /* its f32 copy, or NULL */
+    amp_tensor *stash;  /* a gradient that was put aside while a scaled loss goes back (train/apex.h), or NULL */
     amp_tensor *states[AMP_ALGORITHM_STATES];
     amp_progress progress;
     int group;
@@ -27,7 +28,15 @@ struct amp_optimizer {
     int64_t count, capacity;
     amp_group *groups;
     int64_t group_count, group_capacity;
+    /* Of apex: gradients are its masters', and stay scaled while it says so; the next step is left out. */
+    struct amp_apex *apex;
+    bool skips_next, holds_scaled;
 };
+
+/* Gives it a master with the values of `from`. */
+amp_status amp_trained_make_master(const char *what, amp_trained *t, amp_tensor *from);
+/* What it is updated by; NULL: nothing. */
+amp_tensor *amp_trained_gradient(const amp_optimizer *o, const amp_trained *t);
 
 /* A state of the algorithm is in use with these options. */
 bool amp_state_is_used(const amp_state_row *row, const double *options);

@@ -35,6 +35,14 @@ static amp_generator_state random_state;
 static amp_cuda_event *event;
 static amp_safetensors *file;
 static struct DLManagedTensorVersioned *managed;
+static amp_tensor *loss, *labels, *images;
+static amp_parameters *parameters;
+static amp_optimizer *optimizer, *other;
+static amp_scheduler *scheduler;
+static amp_grad_scaler *scaler;
+static amp_apex *apex, *handle;
+static amp_optimizer_wrapper *wrapper;
+static amp_loss_scaler_state states[2];
 #define gamma gamma_ /* the C library has a function of that name */
 """
 # What documents speak of and that is not there: of a user, of the system, made by a program, examples of names.

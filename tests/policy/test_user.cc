@@ -1,5 +1,5 @@
 // amp/user.h: annotated functions, registrations by name, ops that the program defines. The registry is the process's,
-// so every test defines names of its own; amp_init() can be called once, which one test does in a child.
+// so every test defines names of its own; amp_register_end() can be called once, which one test does in a child.
 #include "user_in_c.h"
 
 #include <gtest/gtest.h>
@@ -174,7 +174,7 @@ TEST_F(Registration, HoldsFromInitOn) {
                     amp_register_promote_function("maximum") == AMP_OK;
         Region region;
         good &= dtype_of(op("exp", {tensor(AMP_F32, {2})})) == AMP_F32; // not yet
-        good &= amp_init(nullptr) == AMP_OK;
+        good &= amp_register_end(nullptr) == AMP_OK;
         good &= dtype_of(op("exp", {tensor(AMP_F32, {2})})) == AMP_BF16;
         good &= dtype_of(op("mm", {tensor(AMP_F32, {2, 2}), tensor(AMP_BF16, {2, 2})})) == AMP_F32;
         good &= dtype_of(op("maximum", {tensor(AMP_BF16, {2}), tensor(AMP_F32, {2})})) == AMP_F32;
@@ -187,9 +187,9 @@ TEST_F(Registration, HoldsFromInitOn) {
         good &= amp_last_status() == AMP_OK;
         // too late
         good &= amp_register_half_function("log") == AMP_ERROR_INVALID;
-        good &= bool(failed_with(AMP_ERROR_INVALID, {"'log'", "amp_init()"}));
-        good &= amp_init(nullptr) == AMP_ERROR_INVALID;
-        return good && failed_with(AMP_ERROR_INVALID, {"init", "before"});
+        good &= bool(failed_with(AMP_ERROR_INVALID, {"'log'", "amp_register_end"}));
+        good &= amp_register_end(nullptr) == AMP_ERROR_INVALID;
+        return good && failed_with(AMP_ERROR_INVALID, {"register_end", "before"});
     }));
 }
 
@@ -200,7 +200,7 @@ TEST_F(Registration, OfAnOverloadAndOfADefinedOp) {
         bool good = amp_register_half_function("add.scalar") == AMP_OK;
         good &= amp_register_float_function("registered_op") == AMP_OK;
         good &= amp_register_half_function("registered_op") == AMP_OK; // the last one holds
-        good &= amp_init(nullptr) == AMP_OK;
+        good &= amp_register_end(nullptr) == AMP_OK;
         Region region;
         good &= amp_autocast_dtype_for("add.scalar", AMP_DEVICE_CPU, nullptr) == AMP_BF16;
         good &= amp_autocast_dtype_for("add", AMP_DEVICE_CPU, nullptr) == AMP_DTYPE_NONE;
@@ -210,17 +210,17 @@ TEST_F(Registration, OfAnOverloadAndOfADefinedOp) {
 
 TEST_F(Registration, IsIgnoredWhereInitSaysSo) {
     EXPECT_TRUE(in_child([] {
-        amp_init_args args = {};
+        amp_register_end_args args = {};
         args.struct_size = sizeof args;
         args.enabled.value = true;
-        bool good = amp_init(&args) == AMP_ERROR_INVALID;
+        bool good = amp_register_end(&args) == AMP_ERROR_INVALID;
         good &= bool(failed_with(AMP_ERROR_INVALID, {"'enabled'", "AMP_SET"}));
         args.struct_size = 1;
-        good &= amp_init(&args) == AMP_ERROR_INVALID;
+        good &= amp_register_end(&args) == AMP_ERROR_INVALID;
         good &= bool(failed_with(AMP_ERROR_INVALID, {"struct_size is 1"}));
         args.struct_size = sizeof args;
         args.enabled = AMP_SET(false);
-        good &= amp_register_half_function("exp") == AMP_OK && amp_init(&args) == AMP_OK;
+        good &= amp_register_half_function("exp") == AMP_OK && amp_register_end(&args) == AMP_OK;
         Region region;
         return good && amp_autocast_dtype_for("exp", AMP_DEVICE_CPU, nullptr) == AMP_DTYPE_NONE;
     }));
