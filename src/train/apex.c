@@ -46,7 +46,7 @@ static void let_go(amp_optimizer *o) {
 
 void amp_apex_destroy(amp_apex *apex) {
     if (!apex) return;
-    for (int64_t i = 0; i < apex->optimizer_count; i++) let_go(apex->optimizers[i]);
+    for (int64_t i = 0; apex->optimizers && i < apex->optimizer_count; i++) let_go(apex->optimizers[i]);
     for (int64_t i = 0; i < apex->wrapper_count; i++) {
         let_go(apex->wrappers[i]->optimizer);
         amp_free(apex->wrappers[i]->scalers);

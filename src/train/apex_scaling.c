@@ -142,15 +142,14 @@ static void restore_all(const amp_scaled_loss *l) {
 
 static void finish(const amp_scaled_loss *l) {
     if (l->is_unscaled) return;
-    if (amp_failed()) {
-        restore_all(l);
-    } else if (l->delay_unscale) {
+    if (!amp_failed() && l->delay_unscale) {
         for (int64_t i = 0; i < count_of(l); i++) optimizer_at(l, i)->holds_scaled = true;
-    } else if (unscale_all(l) != AMP_OK) {
-        restore_all(l);
-    } else if (!l->delay_overflow_check) {
-        update(l);
+        return;
     }
+    if (amp_failed() || unscale_all(l) != AMP_OK)
+        restore_all(l);
+    else if (!l->delay_overflow_check)
+        update(l);
 }
 
 void amp_scale_loss_close(amp_scaled_loss *l) {
