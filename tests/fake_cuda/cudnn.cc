@@ -30,6 +30,7 @@ struct Convolution {
 };
 struct Activation {
     cudnnActivationMode_t mode;
+    cudnnNanPropagation_t nan;
 };
 
 // A handle is its device's.
@@ -292,8 +293,8 @@ EXPORT cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_
     return destroy<Activation>(a);
 }
 EXPORT cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t a, cudnnActivationMode_t mode,
-                                                  cudnnNanPropagation_t, double) {
-    of<Activation>(a).mode = mode;
+                                                  cudnnNanPropagation_t nan, double) {
+    of<Activation>(a) = {mode, nan};
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -359,6 +360,7 @@ EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(
     const bool relu = of<Activation>(a).mode == CUDNN_ACTIVATION_RELU;
     if (number(tensor, alpha) != 1 || !bias || !z_data) return CUDNN_STATUS_NOT_SUPPORTED;
     if (!relu && algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (of<Activation>(a).nan != CUDNN_NOT_PROPAGATE_NAN) return CUDNN_STATUS_NOT_SUPPORTED; // so its manual
     if (z != y || !is_bias_of(of<Tensor>(bias_descriptor), tensor)) {
         fake_cuda_complain("cuDNN: a bias or residual of another type or shape");
         return CUDNN_STATUS_EXECUTION_FAILED;
@@ -374,7 +376,7 @@ EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(
     write(tensor, sums, y_data, [&](double sum, int64_t at, int channel) {
         if (keep != 0) sum += keep * load<double>(z_data, dtype, at);
         sum += load<double>(bias, dtype, channel);
-        return relu && sum < 0 ? 0 : sum;
+        return relu && !(sum > 0) ? 0 : sum; // of NaN too
     });
     fake_cuda_end();
     return CUDNN_STATUS_SUCCESS;

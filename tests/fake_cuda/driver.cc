@@ -376,6 +376,16 @@ bool fake_cuda_begin(void *stream, const char *who, const fake_access *accesses,
     for (size_t i = 0; i < count; i++) {
         const fake_access &a = accesses[i];
         if (a.bytes > 0 && !use(*s, current, who, reinterpret_cast<CUdeviceptr>(a.memory), a.bytes, a.writes))
+bool fake_cuda_has_room(size_t bytes) {
+    const std::lock_guard<std::mutex> guard(lock);
+    return devices[current].used + devices[current].kept + bytes <= state.memory_limit;
+}
+
+void fake_cuda_lose(void) {
+    const std::lock_guard<std::mutex> guard(lock);
+    devices[current].lost = CUDA_ERROR_MISALIGNED_ADDRESS;
+}
+
             return false;
     }
     open_memory();

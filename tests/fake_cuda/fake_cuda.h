@@ -66,6 +66,10 @@ extern "C" __attribute__((visibility("default"))) bool fake_cuda_complain(const 
 
 // AMP_FAKE_IDLE is set: kernels and products do nothing, which leaves what the host does for them to be timed.
 inline bool fake_cuda_is_idle() {
+// The current device is lost, as after an address that a kernel could not read.
+extern "C" __attribute__((visibility("default"))) void fake_cuda_lose(void);
+// Whether the driver has so much left of the current device, beside what the pool keeps.
+extern "C" __attribute__((visibility("default"))) bool fake_cuda_has_room(size_t bytes);
     static const bool idle = std::getenv("AMP_FAKE_IDLE") != nullptr;
     return idle;
 }
