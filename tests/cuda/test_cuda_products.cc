@@ -426,4 +426,29 @@ TEST_F(CudaProducts, WeightsOfImagesWithChannelsLastAreLaidOutOnce) {
     }
 }
 
+// The pool keeps what is freed; a library takes memory from the driver, and finds none.
+TEST_F(CudaProducts, WhatThePoolKeepsIsGivenBackBeforeALibraryHasNoMemory) {
+    const Scope scope;
+    amp_tensor *x = sent(random_tensor(AMP_F32, {8, 8}, 1)), *images = sent(random_tensor(AMP_F32, {1, 2, 5, 5}, 1));
+    amp_tensor *w = sent(random_tensor(AMP_F32, {2, 2, 2, 2}, 1)), *line = sent(random_tensor(AMP_C64, {30}, 1));
+    const std::vector<std::pair<const char *, std::vector<Value>>> calls = {
+        {"mm", {x, x}}, {"conv2d", {images, w}}, {"fft_fft", {line}}};
+    for (const auto &[name, arguments] : calls) {
+        SCOPED_TRACE(name);
+        const size_t limit = fake->memory_limit;
+        {
+            const Scope inner;
+            ASSERT_NE(op("zeros", {AMP_DIMS(8 << 20)}, {{"device", AMP_DEVICE_CUDA}}), nullptr);
+        }
+        fake->library_bytes = limit - (16 << 20);
+        EXPECT_NE(op(name, arguments), nullptr) << amp_last_error();
+        fake->library_bytes = 0;
+    }
+    fake->library_bytes = 2 * fake->memory_limit; // more than there is
+    EXPECT_EQ(op("mm", {x, x}), nullptr);
+    EXPECT_TRUE(contains(error(), "cuBLAS has no memory")) << error();
+    fake->library_bytes = 0;
+    EXPECT_NE(op("mm", {x, x}), nullptr) << amp_last_error();
+}
+
 } // namespace

@@ -337,6 +337,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     if (k != kb || m != int64_t(lc.rows) || n != int64_t(lc.columns)) return CUBLAS_STATUS_INVALID_VALUE;
     if (la.batch != lc.batch || lb.batch != lc.batch || c != d || c_layout != d_layout)
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (!fake_cuda_has_room(fake_cuda()->library_bytes)) return CUBLAS_STATUS_ALLOC_FAILED;
     Algorithm algorithm;
     std::memcpy(&algorithm, algo, sizeof algorithm);
     fake_cuda()->products++;

@@ -150,6 +150,7 @@ cudnnStatus_t begin(cudnnHandle_t handle, const Convolution &c, cudnnDataType_t 
                     std::vector<fake_access> accesses, void *area, size_t bytes) {
     const auto &h = of<Handle>(handle);
     if (h.device != fake_cuda_device() || algorithm != good_algorithm) return CUDNN_STATUS_BAD_PARAM;
+    if (!fake_cuda_has_room(fake_cuda()->library_bytes)) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
     if (fake_cuda()->fail_convolution) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
     accesses.push_back(fake_write(area, bytes));
     bool good = computes_so(c, type) || fake_cuda_complain("cuDNN: types that do not go together");
@@ -359,8 +360,8 @@ EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(
     const double keep = number(tensor, beta);
     const bool relu = of<Activation>(a).mode == CUDNN_ACTIVATION_RELU;
     if (number(tensor, alpha) != 1 || !bias || !z_data) return CUDNN_STATUS_NOT_SUPPORTED;
-    if (!relu && algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) return CUDNN_STATUS_NOT_SUPPORTED;
     if (of<Activation>(a).nan != CUDNN_NOT_PROPAGATE_NAN) return CUDNN_STATUS_NOT_SUPPORTED; // so its manual
+    if (!relu && algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) return CUDNN_STATUS_NOT_SUPPORTED;
     if (z != y || !is_bias_of(of<Tensor>(bias_descriptor), tensor)) {
         fake_cuda_complain("cuDNN: a bias or residual of another type or shape");
         return CUDNN_STATUS_EXECUTION_FAILED;

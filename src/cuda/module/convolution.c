@@ -277,6 +277,7 @@ amp_cuda_result amp_cuda_convolve(const amp_cuda_convolution *convolution) {
     CUstream stream;
     pthread_once(&load_once, load);
     if (*missing) return AMP_CUDA_MISSING;
+    amp_cuda_relax();
     AMP_CUDA_TRY(amp_cuda_enter(&stream));
     pthread_mutex_lock(&lock);
     const amp_cuda_result result = run(convolution, amp_cuda_selected(), stream);

@@ -270,6 +270,7 @@ amp_cuda_result amp_cuda_multiply(const amp_cuda_product *product) {
     amp_cuda_result result;
     pthread_once(&load_once, load);
     if (*missing) return amp_cuda_say(AMP_CUDA_MISSING, "%s", missing);
+    amp_cuda_relax();
     const amp_cuda_lane *lane = amp_cuda_enter_lane(&result);
     if (!lane) return result;
     pthread_mutex_lock(&lock);
