@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "cuda_test.h"
+#include "fake_cuda/races.h"
 
 using namespace amp_test;
 
@@ -157,6 +158,33 @@ TEST_F(CudaUnits, BatchNormIsOneLaunchInEitherLayout) {
             }
         }
     }
+}
+
+// Blocks take turns: what one of them does to another depends on the driver's order, which is not 0, 1, 2.
+TEST_F(CudaUnits, BlocksRunAmongEachOther) {
+    void *const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(library, nullptr);
+    const auto find = [&](const char *name) { return dlsym(library, name); };
+    uintptr_t module = 0, function = 0;
+    void *stream = nullptr;
+    ASSERT_EQ(reinterpret_cast<int (*)(uintptr_t)>(find("cuCtxSetCurrent"))(1), 0);
+    ASSERT_EQ(reinterpret_cast<int (*)(void **, unsigned)>(find("cuStreamCreate"))(&stream, 1), 0);
+    ASSERT_EQ(reinterpret_cast<int (*)(uintptr_t *, const void *)>(find("cuModuleLoadData"))(&module, nullptr), 0);
+    const auto function_of =
+        reinterpret_cast<int (*)(uintptr_t *, uintptr_t, const char *)>(find("cuModuleGetFunction"));
+    ASSERT_EQ(function_of(&function, module, "fake_races"), 0);
+    using Launch = int (*)(uintptr_t, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
+                           void **, void **);
+    int order[6] = {-1, -1, -1, -1, -1, -1}, count = 0;
+    fake_races_args a = {order, &count};
+    void *parameters[] = {&a};
+    ASSERT_EQ(
+        reinterpret_cast<Launch>(find("cuLaunchKernel"))(function, 3, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr),
+        0);
+    const bool threads = std::getenv("AMP_TESTS_DRIVER") != nullptr; // … which alone stop at barriers
+    const std::vector<int> want = threads ? std::vector<int>{2, 1, 0, 0, 1, 2} : std::vector<int>{2, 2, 1, 1, 0, 0};
+    EXPECT_EQ(std::vector<int>(order, order + 6), want);
+    EXPECT_EQ(reinterpret_cast<int (*)(void *)>(find("cuStreamDestroy_v2"))(stream), 0);
 }
 
 // A stretch of one dtype has a kernel of its own, with units and what is left behind them; it gives the bits of the one

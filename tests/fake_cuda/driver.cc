@@ -208,20 +208,17 @@ bool use(const Stream &s, int device, const char *who, CUdeviceptr address, size
     return ordered || complain("%s %s memory while another stream may be using it", who, writes ? "writes" : "reads");
 }
 
-// Blocks of a grid-strided kernel, one after the other.
+// Blocks of a grid-strided kernel, in turns at their barriers; of one thread each, the last one first.
 bool run_grid(void (*kernel)(const void *), const void *arguments, unsigned grid, int threads, size_t shared) {
-    bool together = true;
     amp_fake_blocks = grid < 3 ? grid : 3; // any number must do
-    for (amp_fake_block = 0; together && amp_fake_block < amp_fake_blocks; amp_fake_block++) {
 #ifdef AMP_FAKE_THREADS
-        together = fake_run_block(kernel, arguments, threads, shared);
+    return fake_run_blocks(kernel, arguments, int(amp_fake_blocks), threads, shared);
 #else
-        kernel(arguments);
-        (void)threads;
-        (void)shared;
+    (void)threads;
+    (void)shared;
+    for (amp_fake_block = amp_fake_blocks; amp_fake_block-- > 0;) kernel(arguments);
+    return true;
 #endif
-    }
-    return together;
 }
 
 // ---- Device memory -----------------------------------------------------------------------------------------------

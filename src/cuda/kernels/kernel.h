@@ -63,7 +63,10 @@ extern thread_local int amp_fake_thread, amp_fake_threads;
 void amp_fake_barrier(bool of_block);
 double amp_fake_from_lane(double value, int mask);
 int amp_fake_of_warp(int value);
-#define AMP_SHARED_BYTES(name, bytes) alignas(32) static thread_local char name[bytes]
+char *amp_fake_shared_of(const char *variable, int64_t bytes);
+#define AMP_SHARED_BYTES(name, bytes)                                                                                  \
+    static const char name##_variable = 0;                                                                             \
+    char *const name = amp_fake_shared_of(&name##_variable, bytes)
 #define AMP_THREAD amp_fake_thread
 #define AMP_THREADS amp_fake_threads
 #define AMP_BARRIER() amp_fake_barrier(true)
