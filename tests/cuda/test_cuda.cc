@@ -489,7 +489,7 @@ TEST_F(Cuda, ALaunchThatFailsNamesTheOpAndTheNextOneWorks) {
     amp_tensor *x = sent(counting({10}));
     fake->fail_launch = 1; // CUDA_ERROR_INVALID_VALUE
     EXPECT_EQ(op("exp", {x}), nullptr);
-    EXPECT_EQ(error(), "exp: cuda: exp_f32: invalid argument (CUDA error 1)");
+    EXPECT_EQ(error(), "exp: cuda: exp_flat_f32: invalid argument (CUDA error 1)");
     EXPECT_NE(op("exp", {x}), nullptr) << amp_last_error();
 }
 

@@ -63,7 +63,7 @@ static amp_cuda_result open_source(int device) {
 }
 
 static CUresult take_from_driver(CUdeviceptr *address, size_t bytes, int device, CUstream stream) {
-    const CUmemoryPool pool = sources[device].pool;
+    CUmemoryPool pool = sources[device].pool;
     return pool ? cuda.allocate(address, bytes, pool, stream) : cuda.allocate_now(address, bytes);
 }
 
