@@ -27,6 +27,7 @@ BEGIN {
     allow("^(sin|cos|tan|sinc|digamma)_f32$|^elementwise_f64$", 48, "digits of large angles, by an index (of the CUDA library)")
     allow("^sample_grid_f(32|64)$", 288, "taps and weights, by an index")
     allow("^attention_f64_|^attention_.*_deep$", 64, "tiles of f64, and of more columns than there are registers for")
+    allow("^random_wide$", 16, "the counter of the generator, on sm_100")
     allow("^attention_f32_128$", 24, "the same, on sm_75")
     allow("^flash_", 40, "numbers that are needed once for a tile of keys, or not in the loop; the most on sm_100 and sm_120")
 }
