@@ -1,8 +1,9 @@
 # libamp_cuda.so: the CUDA module, where the toolkit is found. It links nothing of CUDA: the driver and cuBLAS are opened at
 # run time, and the kernels are fat binaries inside of it.
 set(AMP_CUDA AUTO CACHE STRING "Build the CUDA module: AUTO (if the toolkit is found), ON or OFF")
-set(AMP_CUDA_ARCHITECTURES 75 80 90 CACHE STRING
-    "Compute capabilities to compile kernels for, the last one also as PTX; `native`: of this machine's GPUs, or 90")
+set(AMP_CUDA_ARCHITECTURES all CACHE STRING
+    "Compute capabilities to compile kernels for, the last one also as PTX; `native`: of this machine's GPUs, or 90; \
+`all`: 75, 80, 90, and 100 and 120 where the toolkit knows them")
 
 set(AMP_HAVE_CUDA OFF)
 if(NOT AMP_CUDA STREQUAL OFF)
@@ -23,7 +24,12 @@ if(NOT AMP_HAVE_CUDA)
     return()
 endif()
 set(architectures ${AMP_CUDA_ARCHITECTURES})
-if(architectures STREQUAL native)
+if(architectures STREQUAL all)
+    set(architectures 75 80 90)
+    if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
+        list(APPEND architectures 100 120)
+    endif()
+elseif(architectures STREQUAL native)
     set(gpus 90)
     execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE found ERROR_QUIET
         RESULT_VARIABLE no_gpu)

@@ -107,7 +107,7 @@ if(AMP_HAVE_CUDA)
     add_test(NAME gpu_check COMMAND ${PROJECT_SOURCE_DIR}/tests/cuda/check_gpu_check.sh ${PROJECT_BINARY_DIR})
     find_program(AMP_CUOBJDUMP cuobjdump HINTS ${CUDAToolkit_BIN_DIR})
     add_test(NAME cuda_kernels COMMAND ${PROJECT_SOURCE_DIR}/tests/cuda/check_cuda_kernels.sh "${AMP_CUOBJDUMP}" ${images}
-        ${PROJECT_SOURCE_DIR}/src/cuda/cuda_backend.h)
+        ${PROJECT_SOURCE_DIR}/src/cuda/cuda_backend.h ${PROJECT_SOURCE_DIR}/src/cuda/module/kernels.def)
 else()
     foreach(test library.cuda gpu_check cuda_kernels)
         add_test(NAME ${test} COMMAND sh -c "echo 'skipped: built without the CUDA toolkit'; exit 77")

@@ -4,4 +4,5 @@
 set -eu
 LD_LIBRARY_PATH=$2:$(dirname "$1") # the latter for sanitizers: their dlopen knows no run path
 export LD_LIBRARY_PATH
+export AMP_DEBUG=1 # blocks are of their sizes, so that the driver sees what goes beyond them
 exec "$(dirname "$0")/replay.sh" "$1" "${3:-}" cuda

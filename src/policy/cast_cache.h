@@ -18,7 +18,8 @@ typedef enum amp_layout_kind {
     AMP_LAYOUT_CONV_TAPS,   /* [taps][channels] f32 of a depthwise convolution, rounded to the dtype */
     AMP_LAYOUT_CONV_PAIRS,  /* … as pairs of bf16, cpu/registry/depthwise.h */
     AMP_LAYOUT_CONV_BLOCKS, /* blocked B for each line of taps, cpu/conv/conv_transposed.c */
-    AMP_LAYOUT_CONV_DNNL    /* oneDNN's, cpu/conv/conv_dnnl.c; the variant is its format and the width of slices */
+    AMP_LAYOUT_CONV_DNNL,   /* oneDNN's, cpu/conv/conv_dnnl.c; the variant is its format and the width of slices */
+    AMP_LAYOUT_CONV_CUDNN   /* dense, channels first (0) or last (1), cuda/ops/cuda_conv_library.c */
 } amp_layout_kind;
 
 typedef struct amp_layout {

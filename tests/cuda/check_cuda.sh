@@ -24,6 +24,7 @@ says "$fake/no_needed:$fake" "cannot be loaded: libamp_needed.so: cannot open sh
 AMP_FAKE_DEVICES=0 says "$fake" "there is a CUDA driver, but no CUDA device"
 AMP_FAKE_DEVICES=-100 says "$fake" "there is a CUDA driver, but no CUDA device"
 AMP_FAKE_DEVICES=-999 says "$fake" "the CUDA driver does not start: an error of the fake driver (CUDA error 999)"
+AMP_FAKE_DRIVER_VERSION=11080 says "$fake" "the CUDA driver is for CUDA up to 11.8; libamp_cuda.so was built with CUDA "
 says "$fake/old_driver" "the CUDA driver is too old: it has no cuInit"
 says "$fake/wrong_abi" "libamp_cuda.so has ABI 12345, this libamp needs"
 says "$fake/no_entry" "libamp_cuda.so has no amp_cuda_module_entry_point; it belongs to another libamp"

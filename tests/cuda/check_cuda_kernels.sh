@@ -1,9 +1,9 @@
 #!/bin/sh
-# check_cuda_kernels.sh CUOBJDUMP FOLDER BACKEND_H: the kernels of the fat binaries in FOLDER, for each architecture in
+# check_cuda_kernels.sh CUOBJDUMP FOLDER BACKEND_H KERNELS_DEF: the kernels of the fat binaries in FOLDER, for each architecture in
 # them, keep what they work with in registers, but for those named here; and a block of as many threads as BACKEND_H
-# launches has the registers, and 48 KB of shared memory.
+# launches has the registers, and 48 KB of shared memory. KERNELS_DEF names all of them, and the file of each.
 set -eu
-cuobjdump=$1 folder=$2 header=$3
+cuobjdump=$1 folder=$2 header=$3 table=$4
 if ! [ -x "$cuobjdump" ]; then
     echo "skipped: the toolkit has no cuobjdump, which reads what kernels use"
     exit 77
@@ -11,17 +11,25 @@ fi
 threads=$(sed -n 's/.*AMP_CUDA_THREADS = \([0-9]*\).*/\1/p' "$header")
 [ -n "$threads" ] || { echo "check_cuda_kernels: $header names no AMP_CUDA_THREADS" >&2; exit 1; }
 
+known=$(mktemp)
+trap 'rm "$known"' EXIT
+for image in "$folder"/*.fatbin; do
+    "$cuobjdump" -res-usage "$image" | sed -n "s/^ *Function \([a-z0-9_]*\):.*/AMP_CUDA_KERNEL(\1, $(basename "$image" .fatbin))/p"
+done | sort -u >"$known"
+grep '^AMP_CUDA_KERNEL' "$table" | sort | diff "$known" - || { echo "check_cuda_kernels: $table is out of date: run tools/gen_kernels.py" >&2; exit 1; }
+
 for image in "$folder"/*.fatbin; do
     "$cuobjdump" -res-usage "$image" || exit 1
 done | awk -v threads="$threads" '
 BEGIN {
     # Bytes of memory that a thread may have, and why.
     rules = 0
-    allow("^(sin|cos|tan|sinc)_f32$|^elementwise_f64$", 48, "digits of large angles, by an index (of the CUDA library)")
+    allow("^(sin|cos|tan|sinc|digamma)_f32$|^elementwise_f64$", 48, "digits of large angles, by an index (of the CUDA library)")
     allow("^sample_grid_f(32|64)$", 288, "taps and weights, by an index")
     allow("^attention_f64_|^attention_.*_deep$", 64, "tiles of f64, and of more columns than there are registers for")
+    allow("^random_wide$", 16, "the counter of the generator, on sm_100")
     allow("^attention_f32_128$", 24, "the same, on sm_75")
-    allow("^flash_", 16, "numbers that are needed once for a tile of keys, or not in the loop")
+    allow("^flash_", 40, "numbers that are needed once for a tile of keys, or not in the loop; the most on sm_100 and sm_120")
 }
 function allow(names, bytes, why) { name[rules] = names; most[rules++] = bytes }
 function number(label) {
@@ -42,6 +50,8 @@ function wrong(what) { print "check_cuda_kernels: sm_" architecture " " kernel "
     if (registers == 0) wrong("cuobjdump tells of no registers")
     if (stack > room) wrong(stack " bytes of memory for each thread, not more than " room " are expected")
     if (number("SHARED") > 49152) wrong(number("SHARED") " bytes of shared memory")
+    most_flat = architecture == 75 ? 64 : 40 # for six blocks; sm_75 has no more threads than four have
+    if (kernel ~ /_flat_|^cast_/ && registers > most_flat) wrong(registers " registers, more than " most_flat)
     given = int((registers + 7) / 8) * 8
     if (given * threads > 65536) wrong(registers " registers are too many for " threads " threads")
 }

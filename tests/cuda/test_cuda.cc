@@ -32,6 +32,14 @@ class Cuda : public CudaTest {
         return x && amp_tensor_numel(x) == amp_tensor_numel(y) && amp_tensor_dtype(x) == amp_tensor_dtype(y) &&
                std::memcmp(amp_data(x), amp_data(y), bytes) == 0;
     }
+    // That of the module which libamp has opened.
+    static const amp_cuda_module *module_table() {
+        void *const library = dlopen("libamp_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+        if (!library) return nullptr;
+        char why[64];
+        return reinterpret_cast<amp_cuda_module_entry *>(dlsym(library, "amp_cuda_module_entry_point"))(why,
+                                                                                                        sizeof why);
+    }
     // Calls that every device refuses.
     static std::vector<Wrong> wrong_calls(bool on_device) {
         const auto four = [on_device](amp_dtype dtype) {
@@ -358,6 +366,7 @@ TEST_F(Cuda, OutOfMemoryIsASentenceLeaksNothingAndTheNextSmallerCallWorks) {
     Scope scope;
     const size_t limit = fake->memory_limit;
     amp_tensor *x = sent(counting({1024, 256})); // 1 MiB
+    ASSERT_EQ(amp_cuda_trim_memory(), AMP_OK);
     fake->memory_limit = 2 << 20;
     const size_t live = amp_cuda_counters().live_bytes;
     EXPECT_EQ(op("repeat", {x, AMP_DIMS(4, 1)}), nullptr);
@@ -480,7 +489,7 @@ TEST_F(Cuda, ALaunchThatFailsNamesTheOpAndTheNextOneWorks) {
     amp_tensor *x = sent(counting({10}));
     fake->fail_launch = 1; // CUDA_ERROR_INVALID_VALUE
     EXPECT_EQ(op("exp", {x}), nullptr);
-    EXPECT_EQ(error(), "exp: cuda: exp_f32: invalid argument (CUDA error 1)");
+    EXPECT_EQ(error(), "exp: cuda: exp_flat_f32: invalid argument (CUDA error 1)");
     EXPECT_NE(op("exp", {x}), nullptr) << amp_last_error();
 }
 
@@ -627,11 +636,7 @@ TEST_F(Cuda, TheModuleIsStartedOnce) {
 TEST_F(Cuda, AKernelMayAskForMoreSharedMemoryThanBefore) {
     Scope scope;
     ASSERT_NE(op("exp", {sent(counting({4}))}), nullptr);
-    void *const library = dlopen("libamp_cuda.so", RTLD_NOW | RTLD_NOLOAD);
-    ASSERT_NE(library, nullptr);
-    const auto entry = reinterpret_cast<amp_cuda_module_entry *>(dlsym(library, "amp_cuda_module_entry_point"));
-    char why[64];
-    const amp_cuda_module *module = entry(why, sizeof why);
+    const amp_cuda_module *module = module_table();
     ASSERT_NE(module, nullptr);
     const std::vector<char> nothing(4096); // to be moved
     for (unsigned kib : {1u, 64u, 60u, 96u, 1u}) {
@@ -640,6 +645,67 @@ TEST_F(Cuda, AKernelMayAskForMoreSharedMemoryThanBefore) {
     }
     const amp_cuda_launch too_much = {"move_4", nothing.data(), 1, 256, 228 << 10};
     EXPECT_EQ(module->launch(&too_much), AMP_CUDA_FAILED) << "no GPU has it";
+}
+
+// The program that a name lay in may have gone, and another name lie there.
+TEST_F(Cuda, KernelsAreFoundByWhatTheirNamesSay) {
+    Scope scope;
+    ASSERT_NE(op("exp", {sent(counting({4}))}), nullptr);
+    const amp_cuda_module *module = module_table();
+    ASSERT_NE(module, nullptr);
+    const std::vector<char> nothing(4096);
+    char name[32];
+    for (const char *kernel : {"exp_f32", "log_f32", "exp_f32"}) {
+        strcpy(name, kernel);
+        const amp_cuda_launch launch = {name, nothing.data(), 1, 256, 0};
+        ASSERT_EQ(module->launch(&launch), AMP_CUDA_OK) << module->error();
+        EXPECT_STREQ(fake->last_kernel, kernel);
+    }
+    strcpy(name, "no_such_kernel");
+    const amp_cuda_launch launch = {name, nothing.data(), 1, 256, 0};
+    EXPECT_EQ(module->launch(&launch), AMP_CUDA_MISSING);
+    EXPECT_TRUE(contains(module->error(), "has no kernel 'no_such_kernel'")) << module->error();
+}
+
+// … of a newer toolkit than the driver knows, or for none of its GPUs.
+TEST_F(Cuda, KernelsThatTheDriverCannotReadAreASentence) {
+    Scope scope;
+    ASSERT_EQ(amp_cuda_set_device(1), AMP_OK); // on which no kernel of random.cu has run
+    for (int result : {200, 209, 222}) {       // INVALID_IMAGE, NO_BINARY_FOR_GPU, UNSUPPORTED_PTX_VERSION
+        fake->fail_module = result;
+        EXPECT_EQ(op("rand", {AMP_DIMS(4)}, {{"device", AMP_DEVICE_CUDA}}), nullptr);
+        EXPECT_TRUE(contains(error(), "has no kernels that the GPU and its driver can run")) << error();
+    }
+    EXPECT_NE(op("rand", {AMP_DIMS(4)}, {{"device", AMP_DEVICE_CUDA}}), nullptr) << amp_last_error();
+    ASSERT_EQ(amp_cuda_set_device(0), AMP_OK);
+}
+
+TEST_F(Cuda, MemoryThatWasReleasedIsUsedAgainWithoutTheDriver) {
+    Scope scope;
+    amp_tensor *x = sent(counting({1000}));
+    uint64_t asked = 0;
+    for (int i = 0; i < 10; i++) {
+        Scope inner;
+        for (int64_t n : {1000, 997, 1000}) { // two at once are of one size
+            amp_tensor *y = op("exp", {op("narrow", {x, 0, 0, n})});
+            ASSERT_NE(y, nullptr) << amp_last_error();
+        }
+        if (i == 0) asked = fake->allocations;
+    }
+    EXPECT_EQ(fake->allocations, asked);
+}
+
+TEST_F(Cuda, WhatALaneKeepsIsGivenBackBeforeMemoryIsOut) {
+    Scope scope;
+    const size_t limit = fake->memory_limit;
+    {
+        Scope inner;
+        for (int i = 0; i < 64; i++)
+            ASSERT_NE(op("zeros", {AMP_DIMS(1 << 14)}, {{"device", AMP_DEVICE_CUDA}}), nullptr);
+    }
+    fake->memory_limit = amp_cuda_counters().live_bytes + (3 << 20);
+    EXPECT_NE(op("zeros", {AMP_DIMS(5 << 17)}, {{"device", AMP_DEVICE_CUDA}}), nullptr) << amp_last_error();
+    fake->memory_limit = limit;
 }
 
 TEST_F(Cuda, AnOpThatIsNotThereSaysSo) {

@@ -60,7 +60,7 @@ TEST_F(CudaProducts, EpiloguesOfLayersAreRoundedOnce) {
     }
 }
 
-TEST_F(CudaProducts, ReluAndGeluByTanhGoWithTheProduct) {
+TEST_F(CudaProducts, BiasAndGeluByTanhGoWithTheProductAndReluComesAfterIt) {
     for (amp_dtype dtype : {AMP_F32, AMP_F16, AMP_BF16}) {
         for (const char *algorithm : {"none", "tanh"}) {
             const Scope scope;
@@ -70,7 +70,7 @@ TEST_F(CudaProducts, ReluAndGeluByTanhGoWithTheProduct) {
             amp_tensor *b = sent(random_tensor(dtype, {8}, 3));
             const amp_cuda_counts start = amp_cuda_counters();
             ASSERT_NE(op("linear_pointwise", {x, w, b}, how), nullptr) << amp_last_error();
-            EXPECT_EQ(amp_cuda_counters().launches, start.launches);
+            EXPECT_EQ(amp_cuda_counters().launches, start.launches + (tanh ? 0 : 1));
             EXPECT_EQ(amp_cuda_counters().products, start.products + 1);
         }
     }
@@ -82,7 +82,7 @@ TEST_F(CudaProducts, AnEpilogueThatTheLibraryHasNotIsAskedForOnce) {
     fake->refuse_epilogues = true;
     for (int i = 0; i < 3; i++) {
         const uint64_t asked = fake->heuristics;
-        ASSERT_NE(op("linear_pointwise", {x, w}, {{"attr", "relu"}}), nullptr) << amp_last_error();
+        ASSERT_NE(op("linear_pointwise", {x, w}, {{"attr", "gelu"}, {"algorithm", "tanh"}}), nullptr);
         EXPECT_EQ(fake->heuristics, asked + (i ? 0 : 2)) << "with the epilogue, and without";
     }
 }
@@ -321,6 +321,134 @@ TEST_F(CudaProducts, RegionsRunFusedConvolutionsInF16) {
     ASSERT_NE(y, nullptr) << amp_last_error();
     ASSERT_EQ(amp_tensor_dtype(y), AMP_F16);
     EXPECT_EQ(numbers_of(fetched(y)), want);
+}
+
+// ---- What the libraries do that their callers must know ----------------------------------------------------------
+// cuBLASLt's ReLU, and cuDNN's, make 0 of NaN; an overflow would be hidden.
+TEST_F(CudaProducts, ReluOfNanIsNan) {
+    for (amp_dtype dtype : floating) {
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        const Scope scope;
+        const double numbers[] = {NAN, INFINITY, -INFINITY, 2};
+        amp_tensor *x = sent(tensor(dtype, {4, 1}, {numbers[0], numbers[1], numbers[2], numbers[3]}));
+        amp_tensor *w = sent(tensor(dtype, {1, 1}, {1})), *b = sent(tensor(dtype, {1}, {1}));
+        amp_tensor *images = op("view", {x, AMP_DIMS(4, 1, 1, 1)}), *kernel = op("view", {w, AMP_DIMS(1, 1, 1, 1)});
+        for (amp_tensor *bias : {b, static_cast<amp_tensor *>(nullptr)}) {
+            for (amp_tensor *y : {op("linear_pointwise", {x, w, bias}, {{"attr", "relu"}}),
+                                  op("convolution_pointwise", {images, kernel, bias}, {{"attr", "relu"}})}) {
+                ASSERT_NE(y, nullptr) << amp_last_error();
+                const std::vector<double> got = numbers_of(fetched(y));
+                EXPECT_TRUE(std::isnan(got[0])) << got[0];
+                EXPECT_EQ(got[1], INFINITY);
+                EXPECT_EQ(got[2], 0);
+                EXPECT_EQ(got[3], bias ? 3 : 2);
+            }
+        }
+    }
+}
+
+// It is never told of the bias's alignment: of one that begins anywhere it loses the device.
+TEST_F(CudaProducts, BiasesOfLayersBeginAnywhere) {
+    for (amp_dtype dtype : {AMP_F16, AMP_BF16, AMP_F32}) {
+        for (const char *attr : {"none", "relu", "gelu"}) {
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + attr);
+            const Scope scope;
+            amp_tensor *x = random_tensor(dtype, {6, 16}, 1), *w = random_tensor(dtype, {8, 16}, 2);
+            amp_tensor *b = random_tensor(dtype, {17}, 3);
+            const auto layer = [&](amp_tensor *x, amp_tensor *w, amp_tensor *b, int64_t first) {
+                return op("linear_pointwise", {x, w, op("narrow", {b, 0, first, 8})},
+                          {{"attr", attr}, {"algorithm", strcmp(attr, "gelu") ? "none" : "tanh"}});
+            };
+            for (int64_t first : {1, 2, 7}) {
+                expect_agree(layer(sent(x), sent(w), sent(b), first), layer(x, w, b, first),
+                             dtype == AMP_F32   ? 1e-5
+                             : dtype == AMP_F16 ? 0x1p-8
+                                                : 0x1p-5);
+            }
+        }
+    }
+}
+
+// The parts of a product that is split along its sums are added in f32: in f16, 2048 + 1 is 2048.
+TEST_F(CudaProducts, PartsOfSumsAreNotRounded) {
+    const Scope scope;
+    const std::pair<amp_dtype, double> rows[] = {{AMP_F16, 2048}, {AMP_BF16, 256}};
+    for (const auto &[dtype, most] : rows) {
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        amp_tensor *x = sent(tensor(dtype, {1, 4}, {most, 1, -most, 1})),
+                   *w = sent(tensor(dtype, {1, 4}, {1, 1, 1, 1}));
+        EXPECT_EQ(numbers_of(fetched(op("linear", {x, w}))), (std::vector<double>{2}));
+    }
+}
+
+// The fused call takes no NaN propagation: asked for it, it refuses, and the convolution would be unfolded.
+TEST_F(CudaProducts, ConvolutionsWithBiasAndReluStayWithTheLibrary) {
+    for (amp_dtype dtype : {AMP_F16, AMP_BF16, AMP_F32}) {
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        const Scope scope;
+        amp_tensor *x = random_tensor(dtype, {2, 3, 5, 5}, 1), *w = random_tensor(dtype, {4, 3, 3, 3}, 2);
+        amp_tensor *b = random_tensor(dtype, {4}, 3), *other = random_tensor(dtype, {2, 4, 3, 3}, 4);
+        for (const char *attr : {"none", "relu"}) {
+            const uint64_t run = fake->convolutions;
+            const std::vector<Named> how = {{"attr", attr}}, both = {{"attr", attr}, {"bias", sent(b)}};
+            amp_tensor *y = op("convolution_pointwise", {sent(x), sent(w), sent(b)}, how);
+            amp_tensor *z = op("convolution_pointwise.binary", {sent(x), sent(other), sent(w)}, both);
+            EXPECT_EQ(fake->convolutions, run + 2);
+            expect_agree(y, op("convolution_pointwise", {x, w, b}, how), 0x1p-5);
+            expect_agree(z, op("convolution_pointwise.binary", {x, other, w}, {{"attr", attr}, {"bias", b}}), 0x1p-5);
+        }
+    }
+}
+
+// Weights of channels-last images are laid out once, and again after they were written to.
+TEST_F(CudaProducts, WeightsOfImagesWithChannelsLastAreLaidOutOnce) {
+    for (amp_dtype dtype : {AMP_F16, AMP_F32}) {
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        const Scope scope;
+        amp_tensor *x = channels_last(random_tensor(dtype, {2, 8, 5, 5}, 1)),
+                   *w = random_tensor(dtype, {4, 8, 3, 3}, 2);
+        amp_tensor *there = sent(x), *weight = sent(w);
+        const auto launches = [&] {
+            const amp_cuda_counts start = amp_cuda_counters();
+            expect_agree(op("conv2d", {there, weight}), op("conv2d", {x, w}), dtype == AMP_F16 ? 0x1p-8 : 1e-5);
+            return amp_cuda_counters().launches - start.launches;
+        };
+        EXPECT_EQ(launches(), 1u);
+        EXPECT_EQ(launches(), 0u);
+        ASSERT_NE(op("mul_", {w, amp_float(2)}), nullptr);
+        ASSERT_NE(op("mul_", {weight, amp_float(2)}), nullptr);
+        EXPECT_EQ(launches(), 1u);
+        const Region region(AMP_DEVICE_CUDA, AMP_F16); // what is cast is laid out once, too
+        amp_tensor *y = op("conv2d", {there, weight});
+        const amp_cuda_counts start = amp_cuda_counters();
+        ASSERT_NE(y = op("conv2d", {there, weight}), nullptr) << amp_last_error();
+        EXPECT_EQ(amp_cuda_counters().launches, start.launches + (dtype == AMP_F32)) << "the cast of the images";
+    }
+}
+
+// The pool keeps what is freed; a library takes memory from the driver, and finds none.
+TEST_F(CudaProducts, WhatThePoolKeepsIsGivenBackBeforeALibraryHasNoMemory) {
+    const Scope scope;
+    amp_tensor *x = sent(random_tensor(AMP_F32, {8, 8}, 1)), *images = sent(random_tensor(AMP_F32, {1, 2, 5, 5}, 1));
+    amp_tensor *w = sent(random_tensor(AMP_F32, {2, 2, 2, 2}, 1)), *line = sent(random_tensor(AMP_C64, {30}, 1));
+    const std::vector<std::pair<const char *, std::vector<Value>>> calls = {
+        {"mm", {x, x}}, {"conv2d", {images, w}}, {"fft_fft", {line}}};
+    for (const auto &[name, arguments] : calls) {
+        SCOPED_TRACE(name);
+        const size_t limit = fake->memory_limit;
+        {
+            const Scope inner;
+            ASSERT_NE(op("zeros", {AMP_DIMS(8 << 20)}, {{"device", AMP_DEVICE_CUDA}}), nullptr);
+        }
+        fake->library_bytes = limit - (16 << 20);
+        EXPECT_NE(op(name, arguments), nullptr) << amp_last_error();
+        fake->library_bytes = 0;
+    }
+    fake->library_bytes = 2 * fake->memory_limit; // more than there is
+    EXPECT_EQ(op("mm", {x, x}), nullptr);
+    EXPECT_TRUE(contains(error(), "cuBLAS has no memory")) << error();
+    fake->library_bytes = 0;
+    EXPECT_NE(op("mm", {x, x}), nullptr) << amp_last_error();
 }
 
 } // namespace

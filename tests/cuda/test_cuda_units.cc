@@ -1,8 +1,11 @@
 // Kernels that take several neighbours at a time, in whatever mixture of types and however rows lie, against the CPU;
 // CMake runs them again with all threads of each block.
 #include <cmath>
+#include <cstring>
+#include <functional>
 
 #include "cuda_test.h"
+#include "fake_cuda/races.h"
 
 using namespace amp_test;
 
@@ -28,6 +31,10 @@ class CudaUnits : public CudaTest {
         ASSERT_NE(want, nullptr) << amp_last_error();
         EXPECT_EQ(amp_tensor_dtype(got), amp_tensor_dtype(want));
         EXPECT_EQ(numbers_of(fetched(got)), numbers_of(fetched(want)));
+    }
+    static bool same_bits(amp_tensor *x, amp_tensor *y) {
+        const size_t bytes = size_t(amp_tensor_numel(x)) * amp_dtype_size(amp_tensor_dtype(x));
+        return amp_tensor_dtype(x) == amp_tensor_dtype(y) && memcmp(amp_data(x), amp_data(y), bytes) == 0;
     }
     uint64_t launches() const {
         return amp_cuda_counters().launches;
@@ -150,6 +157,108 @@ TEST_F(CudaUnits, BatchNormIsOneLaunchInEitherLayout) {
                                                 : 0.2);
             }
         }
+    }
+}
+
+// Blocks take turns: what one of them does to another depends on the driver's order, which is not 0, 1, 2.
+TEST_F(CudaUnits, BlocksRunAmongEachOther) {
+    void *const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(library, nullptr);
+    const auto find = [&](const char *name) { return dlsym(library, name); };
+    uintptr_t module = 0, function = 0;
+    void *stream = nullptr;
+    ASSERT_EQ(reinterpret_cast<int (*)(uintptr_t)>(find("cuCtxSetCurrent"))(1), 0);
+    ASSERT_EQ(reinterpret_cast<int (*)(void **, unsigned)>(find("cuStreamCreate"))(&stream, 1), 0);
+    ASSERT_EQ(reinterpret_cast<int (*)(uintptr_t *, const void *)>(find("cuModuleLoadData"))(&module, nullptr), 0);
+    const auto function_of =
+        reinterpret_cast<int (*)(uintptr_t *, uintptr_t, const char *)>(find("cuModuleGetFunction"));
+    ASSERT_EQ(function_of(&function, module, "fake_races"), 0);
+    using Launch = int (*)(uintptr_t, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
+                           void **, void **);
+    int order[6] = {-1, -1, -1, -1, -1, -1}, count = 0;
+    fake_races_args a = {order, &count};
+    void *parameters[] = {&a};
+    ASSERT_EQ(
+        reinterpret_cast<Launch>(find("cuLaunchKernel"))(function, 3, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr),
+        0);
+    const bool threads = std::getenv("AMP_TESTS_DRIVER") != nullptr; // … which alone stop at barriers
+    const std::vector<int> want = threads ? std::vector<int>{2, 1, 0, 0, 1, 2} : std::vector<int>{2, 2, 1, 1, 0, 0};
+    EXPECT_EQ(std::vector<int>(order, order + 6), want);
+    EXPECT_EQ(reinterpret_cast<int (*)(void *)>(find("cuStreamDestroy_v2"))(stream), 0);
+}
+
+// A stretch of one dtype has a kernel of its own, with units and what is left behind them; it gives the bits of the one
+// for any mixture, which a view that begins elsewhere takes.
+TEST_F(CudaUnits, StretchesOfOneDtypeHaveKernelsThatGiveTheSame) {
+    const char *const unary[] = {"neg",  "abs",     "sqrt",      "rsqrt",   "square",     "reciprocal",
+                                 "exp",  "log",     "tanh",      "relu",    "leaky_relu", "gelu",
+                                 "silu", "sigmoid", "hardswish", "hardtanh"};
+    for (amp_dtype dtype : {AMP_F32, AMP_F16, AMP_BF16}) {
+        for (int64_t count : {1, 7, 8, 1029}) {
+            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(count));
+            const Scope scope;
+            amp_tensor *x = sent(random_tensor(dtype, {count + 8}, 1)), *y = sent(random_tensor(dtype, {count + 8}, 2));
+            const auto part = [&](amp_tensor *t, int64_t from) { return op("narrow", {t, 0, from, count}); };
+            const auto here = [&](amp_tensor *t) { return op("clone", {part(t, 1)}); };
+            // got(…) of dense memory, and of views that begin elsewhere.
+            const auto expect_both = [&](const std::string &name, const std::function<amp_tensor *(bool)> &got) {
+                amp_tensor *dense = got(true);
+                ASSERT_NE(dense, nullptr) << amp_last_error();
+                const std::string first = fake->last_kernel;
+                EXPECT_TRUE(count < 8 || contains(first, "_flat_") || contains(first, "cast_")) << first;
+                amp_tensor *view = got(false);
+                EXPECT_EQ(fake->last_kernel, name + "_f32");
+                EXPECT_TRUE(same_bits(fetched(dense), fetched(view))) << first;
+            };
+            const auto x_of = [&](bool dense) { return dense ? here(x) : part(x, 1); };
+            const auto y_of = [&](bool dense) { return dense ? here(y) : part(y, 1); };
+            const auto run = [&](const char *name, const std::vector<Value> &arguments) {
+                fake->last_kernel[0] = 0;
+                return op(name, arguments);
+            };
+            for (const char *name : unary) expect_both(name, [&](bool dense) { return run(name, {x_of(dense)}); });
+            for (const char *name : {"add", "mul", "div", "maximum", "minimum"}) {
+                expect_both(name, [&](bool dense) {
+                    amp_tensor *a = x_of(dense), *b = y_of(dense);
+                    return run(name, {a, b});
+                });
+            }
+            expect_both("add", [&](bool dense) { return run("add", {x_of(dense), amp_float(1.1)}); });
+            expect_both("lerp", [&](bool dense) {
+                amp_tensor *a = x_of(dense), *b = y_of(dense);
+                return run("lerp", {a, b, a});
+            });
+            for (amp_dtype to : {AMP_F32, AMP_F16, AMP_BF16}) {
+                if (to != dtype) expect_both("same", [&](bool dense) { return run("to", {x_of(dense), to}); });
+            }
+        }
+    }
+}
+
+// GELU of 16 bits has a polynomial, of every number that there is: at most an ulp from the CPU's, and mostly it.
+TEST_F(CudaUnits, GeluOf16BitsIsTheCpus) {
+    for (amp_dtype dtype : {AMP_F16, AMP_BF16}) {
+        SCOPED_TRACE(amp_dtype_name(dtype));
+        const Scope scope;
+        std::vector<uint16_t> bits(1 << 16);
+        for (size_t i = 0; i < bits.size(); i++) bits[i] = uint16_t(i);
+        const int64_t shape[1] = {1 << 16};
+        amp_tensor *x = amp_from_data(bits.data(), dtype, 1, shape);
+        amp_tensor *got = fetched(op("gelu", {sent(x)})), *want = op("gelu", {x});
+        const auto *g = static_cast<const uint16_t *>(amp_data(got)),
+                   *w = static_cast<const uint16_t *>(amp_data(want));
+        const std::vector<double> values = numbers_of(want), others = numbers_of(got);
+        int different = 0;
+        for (size_t i = 0; i < bits.size(); i++) {
+            if (std::isnan(values[i])) {
+                ASSERT_TRUE(std::isnan(others[i])) << i;
+                continue;
+            }
+            if (values[i] == others[i]) continue; // zeros of either sign
+            ASSERT_LE(std::abs(int(g[i]) - int(w[i])), 1) << "of 0x" << std::hex << i;
+            different++;
+        }
+        EXPECT_LE(different, 64);
     }
 }
 

@@ -66,7 +66,7 @@ cublasStatus_t trsm(const Handle *h, cublasSideMode_t side, cublasFillMode_t upl
                                     fake_write(b, (size_t(n - 1) * size_t(ldb) + size_t(m)) * sizeof(T)),
                                     fake_write(h->workspace, h->bytes)};
     fake_cuda()->factors++;
-    if (const int failure = std::exchange(fake_cuda()->fail_factor, 0)) return static_cast<cublasStatus_t>(failure);
+    if (const int failure = fake_take_factor_failure(fake_cuda())) return static_cast<cublasStatus_t>(failure);
     const Triangle<T> t = {static_cast<const T *>(a), lda, trans, diag == CUBLAS_DIAG_UNIT};
     const bool lower = (uplo == CUBLAS_FILL_MODE_LOWER) == (trans == CUBLAS_OP_N);
     if (h->device != fake_cuda_device() || !fake_cuda_begin(h->stream, "cublas trsm", accesses, 3))

@@ -25,15 +25,18 @@ struct Operation {
 
 struct Preference {
     uint64_t workspace = 0;
-    uint32_t aligned[4] = {256, 256, 256, 256}; // A, B, C, D
+    uint32_t aligned[4] = {256, 256, 256, 256};           // A, B, C, D
+    uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK; // any of them, unless it is told otherwise
 };
 
 // What the heuristics promise.
 struct Algorithm {
     uint32_t magic, aligned[4];
     size_t workspace;
+    int parts; // of the sums, each rounded to the result's type before they are added up
 };
 constexpr uint32_t magic = 0x616c676f;
+constexpr size_t bias_aligned = 16; // it cannot be told of one that is aligned less
 
 struct Layout {
     cudaDataType type;
@@ -103,7 +106,7 @@ double finish(const Operation &o, double x, cudaDataType type, int64_t row) {
     const int bits = o.epilogue;
     if (bits & CUBLASLT_EPILOGUE_BIAS) x += load<double>(o.bias, dtype_of(type), row);
     if (bits & CUBLASLT_EPILOGUE_GELU) return gelu(x);
-    return (bits & CUBLASLT_EPILOGUE_RELU) && x < 0 ? 0 : x;
+    return (bits & CUBLASLT_EPILOGUE_RELU) && !(x > 0) ? 0 : x; // of NaN too
 }
 complex128 finish(const Operation &, complex128 x, cudaDataType, int64_t) {
     return x;
@@ -172,16 +175,27 @@ bool may_run(const Problem &p, const Algorithm &algorithm, void *workspace, size
     if (p.lc.batch > 1 && p.lc.batch_stride < int64_t(p.lc.rows))
         return fake_cuda_complain("cublasLtMatmul: results of a batch overlap");
     const bool bias = (p.o.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
-    if (bias && !is_aligned(p.o.bias, size_of(p.lc.type)))
+    if (bias && !is_aligned(p.o.bias, bias_aligned)) {
+        fake_cuda_lose();
         return fake_cuda_complain("cublasLtMatmul: the bias is not aligned");
+    }
     const fake_access accesses[] = {fake_read(p.a, bytes_of(p.la)), fake_read(p.b, bytes_of(p.lb)),
                                     fake_write(p.d, bytes_of(p.lc)), fake_write(workspace, size),
                                     fake_read(p.o.bias, bias ? p.lc.rows * size_of(p.lc.type) : 0)};
     return fake_cuda_begin(stream, "cublasLtMatmul", accesses, sizeof accesses / sizeof *accesses);
 }
 
+double rounded(double x, amp_dtype dtype) {
+    uint64_t memory = 0;
+    store<double>(&memory, dtype, 0, x);
+    return load<double>(&memory, dtype, 0);
+}
+complex128 rounded(complex128 x, amp_dtype) {
+    return x;
+}
+
 template <class T>
-void multiply_out(const Problem &p) {
+void multiply_out(const Problem &p, int parts) {
     const bool turned_a = p.o.turned[0] == CUBLAS_OP_T, turned_b = p.o.turned[1] == CUBLAS_OP_T;
     const auto k = int64_t(turned_a ? p.la.rows : p.la.columns);
     const amp_dtype scale = dtype_of(p.la.type == CUDA_R_16F || p.la.type == CUDA_R_16BF ? CUDA_R_32F : p.la.type);
@@ -189,12 +203,15 @@ void multiply_out(const Problem &p) {
     for (int32_t batch = 0; batch < p.lc.batch; batch++) {
         for (int64_t j = 0; j < int64_t(p.lc.columns); j++) {
             for (int64_t i = 0; i < int64_t(p.lc.rows); i++) {
-                T sum = from_double<T>(0);
+                T sum = from_double<T>(0), before = sum;
                 for (int64_t l = 0; l < k; l++) {
+                    if (parts > 1 && l == k / parts)
+                        before = rounded(sum, dtype_of(p.lc.type)), sum = from_double<T>(0);
                     const T x = turned_a ? at<T>(p.a, p.la, l, i, batch) : at<T>(p.a, p.la, i, l, batch);
                     const T y = turned_b ? at<T>(p.b, p.lb, j, l, batch) : at<T>(p.b, p.lb, l, j, batch);
                     sum = plus(sum, multiply(factor(p.o, x), factor(p.o, y)));
                 }
+                if (parts > 1) sum = rounded(plus(before, rounded(sum, dtype_of(p.lc.type))), dtype_of(p.lc.type));
                 sum = multiply(sum, alpha);
                 if (is_true(beta)) sum = plus(sum, multiply(beta, at<T>(p.c, p.lc, i, j, batch)));
                 store<T>(p.d, dtype_of(p.lc.type), i + j * p.lc.stride + batch * p.lc.batch_stride,
@@ -264,6 +281,7 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
                                                            size_t size) {
     auto *p = reinterpret_cast<Preference *>(preference);
     return set({attribute(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &p->workspace),
+                attribute(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &p->reductions),
                 attribute(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &p->aligned[0]),
                 attribute(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &p->aligned[1]),
                 attribute(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &p->aligned[2]),
@@ -291,7 +309,10 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
     for (; *found < wanted && *found < algorithms; ++*found) {
         cublasLtMatmulHeuristicResult_t &result = results[*found];
         std::memset(&result, 0, sizeof result);
-        Algorithm algorithm = {magic, {}, std::min(size_t(wish.workspace), workspaces[*found])};
+        const bool splits =
+            size_of(reinterpret_cast<Layout *>(c)->type) == 2 &&
+            (wish.reductions & (CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE | CUBLASLT_REDUCTION_SCHEME_INPLACE));
+        Algorithm algorithm = {magic, {}, std::min(size_t(wish.workspace), workspaces[*found]), splits ? 2 : 1};
         std::memcpy(algorithm.aligned, wish.aligned, sizeof algorithm.aligned);
         static_assert(sizeof algorithm <= sizeof result.algo, "it is kept there");
         std::memcpy(&result.algo, &algorithm, sizeof algorithm);
@@ -316,6 +337,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     if (k != kb || m != int64_t(lc.rows) || n != int64_t(lc.columns)) return CUBLAS_STATUS_INVALID_VALUE;
     if (la.batch != lc.batch || lb.batch != lc.batch || c != d || c_layout != d_layout)
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (!fake_cuda_has_room(fake_cuda()->library_bytes)) return CUBLAS_STATUS_ALLOC_FAILED;
     Algorithm algorithm;
     std::memcpy(&algorithm, algo, sizeof algorithm);
     fake_cuda()->products++;
@@ -324,7 +346,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     const Problem problem = {o, la, lb, lc, alpha, a, b, beta, c, d};
     if (!may_run(problem, algorithm, workspace, workspace_size, stream)) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (workspace_size > 0) std::memset(workspace, 0xff, workspace_size);
-    complex ? multiply_out<complex128>(problem) : multiply_out<double>(problem);
+    complex ? multiply_out<complex128>(problem, algorithm.parts) : multiply_out<double>(problem, algorithm.parts);
     fake_cuda_end();
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -30,6 +30,7 @@ struct Convolution {
 };
 struct Activation {
     cudnnActivationMode_t mode;
+    cudnnNanPropagation_t nan;
 };
 
 // A handle is its device's.
@@ -149,6 +150,7 @@ cudnnStatus_t begin(cudnnHandle_t handle, const Convolution &c, cudnnDataType_t 
                     std::vector<fake_access> accesses, void *area, size_t bytes) {
     const auto &h = of<Handle>(handle);
     if (h.device != fake_cuda_device() || algorithm != good_algorithm) return CUDNN_STATUS_BAD_PARAM;
+    if (!fake_cuda_has_room(fake_cuda()->library_bytes)) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
     if (fake_cuda()->fail_convolution) return CUDNN_STATUS_NOT_SUPPORTED_SHAPE;
     accesses.push_back(fake_write(area, bytes));
     bool good = computes_so(c, type) || fake_cuda_complain("cuDNN: types that do not go together");
@@ -292,8 +294,8 @@ EXPORT cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_
     return destroy<Activation>(a);
 }
 EXPORT cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t a, cudnnActivationMode_t mode,
-                                                  cudnnNanPropagation_t, double) {
-    of<Activation>(a).mode = mode;
+                                                  cudnnNanPropagation_t nan, double) {
+    of<Activation>(a) = {mode, nan};
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -358,6 +360,7 @@ EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(
     const double keep = number(tensor, beta);
     const bool relu = of<Activation>(a).mode == CUDNN_ACTIVATION_RELU;
     if (number(tensor, alpha) != 1 || !bias || !z_data) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (of<Activation>(a).nan != CUDNN_NOT_PROPAGATE_NAN) return CUDNN_STATUS_NOT_SUPPORTED; // so its manual
     if (!relu && algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) return CUDNN_STATUS_NOT_SUPPORTED;
     if (z != y || !is_bias_of(of<Tensor>(bias_descriptor), tensor)) {
         fake_cuda_complain("cuDNN: a bias or residual of another type or shape");
@@ -374,7 +377,7 @@ EXPORT cudnnStatus_t cudnnConvolutionBiasActivationForward(
     write(tensor, sums, y_data, [&](double sum, int64_t at, int channel) {
         if (keep != 0) sum += keep * load<double>(z_data, dtype, at);
         sum += load<double>(bias, dtype, channel);
-        return relu && sum < 0 ? 0 : sum;
+        return relu && !(sum > 0) ? 0 : sum; // of NaN too
     });
     fake_cuda_end();
     return CUDNN_STATUS_SUCCESS;

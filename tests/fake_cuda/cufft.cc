@@ -124,6 +124,7 @@ EXPORT cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long *
                                        long long, long long *out_shape, long long, long long, cufftType type,
                                        long long count, size_t *area) {
     if (rank != 1 || in_shape || out_shape || *n < 1 || count < 1) return CUFFT_INVALID_VALUE;
+    if (!fake_cuda_has_room(fake_cuda()->library_bytes)) return CUFFT_ALLOC_FAILED;
     Plan &plan = plans.at(handle);
     plan.n = *n;
     plan.count = count;

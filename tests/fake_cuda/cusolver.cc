@@ -135,7 +135,7 @@ cusolverStatus_t with_type(cusolverDnHandle_t handle, cudaDataType type, std::ve
     (void)unchecked;
     const OneThread one_thread;
     fake_cuda()->factors++;
-    if (const int failure = std::exchange(fake_cuda()->fail_factor, 0)) return static_cast<cusolverStatus_t>(failure);
+    if (const int failure = fake_take_factor_failure(fake_cuda())) return static_cast<cusolverStatus_t>(failure);
     accesses.push_back(fake_write(info, sizeof *info));
     if (h->device != fake_cuda_device() || !fake_cuda_begin(h->stream, "cuSOLVER", accesses.data(), accesses.size()))
         return CUSOLVER_STATUS_EXECUTION_FAILED;

@@ -82,6 +82,7 @@ std::vector<Copy> copies;
 fake_cuda_state state;
 uint64_t device_copies;
 thread_local int current = -1; // device of the current context
+thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 // The fake's clock, in milliseconds: launches, products, and copies from one place of a device to another.
 double milliseconds() {
@@ -91,6 +92,17 @@ double milliseconds() {
 CUresult problem() {
     if (current < 0) return CUDA_ERROR_INVALID_CONTEXT;
     return devices[current].lost;
+}
+
+// Of what a thread may not do while another one captures a stream, unless it has said that it knows.
+CUresult outside_of_captures(const char *who);
+
+int driver_version() {
+    const char *given = std::getenv("AMP_FAKE_DRIVER_VERSION");
+    return given ? std::atoi(given) : CUDA_VERSION;
+}
+bool has_pools() {
+    return !std::getenv("AMP_FAKE_NO_POOLS");
 }
 
 int device_count() {
@@ -110,6 +122,12 @@ bool complain(const char *format, ...) {
     (void)complain(format, arguments);
     va_end(arguments);
     return false;
+}
+
+CUresult outside_of_captures(const char *who) {
+    if (!state.captured_globally || capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+    complain("%s breaks the capture of another thread's stream", who);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 // ---- Order -------------------------------------------------------------------------------------------------------
@@ -190,20 +208,17 @@ bool use(const Stream &s, int device, const char *who, CUdeviceptr address, size
     return ordered || complain("%s %s memory while another stream may be using it", who, writes ? "writes" : "reads");
 }
 
-// Blocks of a grid-strided kernel, one after the other.
+// Blocks of a grid-strided kernel, in turns at their barriers; of one thread each, the last one first.
 bool run_grid(void (*kernel)(const void *), const void *arguments, unsigned grid, int threads, size_t shared) {
-    bool together = true;
     amp_fake_blocks = grid < 3 ? grid : 3; // any number must do
-    for (amp_fake_block = 0; together && amp_fake_block < amp_fake_blocks; amp_fake_block++) {
 #ifdef AMP_FAKE_THREADS
-        together = fake_run_block(kernel, arguments, threads, shared);
+    return fake_run_blocks(kernel, arguments, int(amp_fake_blocks), threads, shared);
 #else
-        kernel(arguments);
-        (void)threads;
-        (void)shared;
+    (void)threads;
+    (void)shared;
+    for (amp_fake_block = amp_fake_blocks; amp_fake_block-- > 0;) kernel(arguments);
+    return true;
 #endif
-    }
-    return together;
 }
 
 // ---- Device memory -----------------------------------------------------------------------------------------------
@@ -358,6 +373,16 @@ int fake_cuda_device(void) {
     return current;
 }
 
+bool fake_cuda_has_room(size_t bytes) {
+    const std::lock_guard<std::mutex> guard(lock);
+    return devices[current].used + devices[current].kept + bytes <= state.memory_limit;
+}
+
+void fake_cuda_lose(void) {
+    const std::lock_guard<std::mutex> guard(lock);
+    devices[current].lost = CUDA_ERROR_MISALIGNED_ADDRESS;
+}
+
 bool fake_cuda_complain(const char *format, ...) {
     const std::lock_guard<std::mutex> guard(lock);
     va_list arguments;
@@ -419,14 +444,15 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
                                        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, capability % 10},
                                        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
                                        {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000}, // kHz
-                                       {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64}};
+                                       {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64},
+                                       {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, has_pools()}};
     const auto found = values.find(attribute);
     if (found == values.end()) return CUDA_ERROR_INVALID_VALUE;
     *value = found->second;
     return CUDA_SUCCESS;
 }
 CUresult cuDriverGetVersion(int *version) {
-    *version = 13000;
+    *version = driver_version();
     return CUDA_SUCCESS;
 }
 CUresult cuMemGetInfo(size_t *free_bytes, size_t *total) {
@@ -475,6 +501,10 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
     const std::lock_guard<std::mutex> guard(lock);
     if (!find_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
     *status = stream == state.captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+    std::swap(*mode, capture_mode);
     return CUDA_SUCCESS;
 }
 CUresult cuCtxSynchronize() {
@@ -533,6 +563,7 @@ CUresult cuEventQuery(CUevent event) {
     const auto found = events.find(event);
     if (found == events.end()) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult p = problem()) return p;
+    if (CUresult p = outside_of_captures("cuEventQuery")) return p;
     if (state.slow && found->second.waiting) return CUDA_ERROR_NOT_READY;
     complete(found->second.clock);
     return CUDA_SUCCESS;
@@ -566,6 +597,7 @@ CUresult cuEventDestroy(CUevent event) {
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
+    if (!has_pools()) return CUDA_ERROR_NOT_SUPPORTED;
     *pool = reinterpret_cast<CUmemoryPool>(uintptr_t(properties->location.id) + 1);
     return CUDA_SUCCESS;
 }
@@ -574,8 +606,21 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool, CUmemPool_attribute, void *) {
 }
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t) {
     const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = outside_of_captures("cuMemPoolTrimTo")) return p;
     devices[reinterpret_cast<uintptr_t>(pool) - 1].kept = 0;
     state.trims++;
+    return CUDA_SUCCESS;
+}
+static CUresult allocate(CUdeviceptr *address, size_t bytes, int device, const Uses &uses) {
+    Device &d = devices[device];
+    state.allocations++;
+    if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > state.memory_limit || d.used + d.kept > state.memory_limit - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    void *memory = take_memory(bytes);
+    if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = reinterpret_cast<CUdeviceptr>(memory);
+    blocks.insert_or_assign(*address, Block{device, bytes, uses});
+    d.used += bytes;
     return CUDA_SUCCESS;
 }
 // What is kept cannot be handed out again before it has been given back: as badly split as a pool can be.
@@ -583,15 +628,30 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPoo
     const std::lock_guard<std::mutex> guard(lock);
     Stream *s;
     if (CUresult p = ready(stream, &s)) return p;
+    if (CUresult p = outside_of_captures("cuMemAllocFromPoolAsync")) return p;
     const int device = int(reinterpret_cast<uintptr_t>(pool)) - 1;
-    Device &d = devices[device];
-    if (bytes == 0 || s->device != device) return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > state.memory_limit || d.used + d.kept > state.memory_limit - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-    void *memory = take_memory(bytes);
-    if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
-    *address = reinterpret_cast<CUdeviceptr>(memory);
-    blocks.insert_or_assign(*address, Block{device, bytes, Uses(*s)});
-    d.used += bytes;
+    return s->device == device ? allocate(address, bytes, device, Uses(*s)) : CUDA_ERROR_INVALID_VALUE;
+}
+// At once, and in no stream's order.
+CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = problem()) return p;
+    if (CUresult p = outside_of_captures("cuMemAlloc")) return p;
+    return allocate(address, bytes, current, Uses());
+}
+// Waits for all of the device's work, as the real one does where it must.
+CUresult cuMemFree(CUdeviceptr address) {
+    if (CUresult p = cuCtxSynchronize()) return p;
+    const std::lock_guard<std::mutex> guard(lock);
+    if (CUresult p = outside_of_captures("cuMemFree")) return p;
+    const auto block = blocks.find(address);
+    if (block == blocks.end()) {
+        complain("what is freed is no block");
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    devices[block->second.device].used -= block->second.bytes;
+    give_memory(reinterpret_cast<void *>(address), block->second.bytes);
+    blocks.erase(block);
     return CUDA_SUCCESS;
 }
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
@@ -618,6 +678,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
     const std::lock_guard<std::mutex> guard(lock);
     if (CUresult p = problem()) return p;
+    if (CUresult p = outside_of_captures("cuMemHostAlloc")) return p;
     *memory = std::malloc(bytes);
     if (!*memory) return CUDA_ERROR_OUT_OF_MEMORY;
     pinned[static_cast<char *>(*memory)] = bytes;
@@ -684,7 +745,11 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *) {
+    const std::lock_guard<std::mutex> guard(lock);
     if (current < 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (CUresult p = outside_of_captures("cuModuleLoadData")) return p;
+    if (const int failure = std::exchange(state.fail_module, 0)) return static_cast<CUresult>(failure);
+    if (driver_version() / 1000 < CUDA_VERSION / 1000) return CUDA_ERROR_INVALID_IMAGE;
     *module = reinterpret_cast<CUmodule>(uintptr_t(current) + 1);
     return CUDA_SUCCESS;
 }
@@ -730,6 +795,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, 
         Stream *s;
         if (CUresult p = ready(stream, &s)) return p;
         state.last_stream = stream;
+        std::snprintf(state.last_kernel, sizeof state.last_kernel, "%s", k.name.c_str());
         if (s->device != current) return CUDA_ERROR_INVALID_HANDLE;
         if (CUresult p = limits(k, grid, threads, shared)) return p;
         state.launches++;

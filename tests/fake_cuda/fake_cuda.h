@@ -16,6 +16,11 @@ struct fake_cuda_state {
     bool slow = false;        // events are not ready before they have been waited for
     bool lose_launch = false; // the next launch seems well, and loses the device
     uint64_t trims = 0;
+    uint64_t allocations = 0; // that the driver was asked for
+    int fail_module = 0;      // the CUresult of the next image that is loaded, once
+    char last_kernel[64] = "";
+    size_t library_bytes = 0;         // that a library takes from the driver by itself, when it is called
+    bool captured_globally = false;   // another thread captures a stream in CU_STREAM_CAPTURE_MODE_GLOBAL
     uint64_t products = 0;            // of the fake cuBLASLt
     uint64_t heuristics = 0;          // times that a library was asked for an algorithm
     bool refuse_epilogues = false;    // cuBLASLt has none for products with one
@@ -24,7 +29,8 @@ struct fake_cuda_state {
     bool refuse_convolutions = false; // it has no algorithm
     bool fail_convolution = false;    // it has one, and refuses when it is run
     uint64_t factors = 0;             // steps of the fake cuSOLVER
-    int fail_factor = 0;              // the status of its next step, once
+    int fail_factor = 0;              // the status of its next steps,
+    int fail_factors = 1;             // … so many
     size_t factor_device = 512;       // bytes that it asks for
     size_t factor_host = 64;          // and of the host's
     void *last_stream = nullptr;      // of a launch
@@ -52,6 +58,13 @@ inline fake_access fake_write(const void *memory, size_t bytes) {
     return {memory, bytes, true};
 }
 
+// The status of a step that fails, or 0.
+inline int fake_take_factor_failure(fake_cuda_state *state) {
+    const int failure = state->fail_factor;
+    if (failure && --state->fail_factors <= 0) state->fail_factor = 0, state->fail_factors = 1;
+    return failure;
+}
+
 // The device whose context is current in this thread; -1: none.
 extern "C" __attribute__((visibility("default"))) int fake_cuda_device(void);
 // Its capability, 10 · major + minor.
@@ -61,6 +74,10 @@ extern "C" __attribute__((visibility("default"))) int fake_cuda_capability(int d
 extern "C" __attribute__((visibility("default"))) bool fake_cuda_begin(void *stream, const char *who,
                                                                        const fake_access *accesses, size_t count);
 extern "C" __attribute__((visibility("default"))) void fake_cuda_end(void);
+// The current device is lost, as after an address that a kernel could not read.
+extern "C" __attribute__((visibility("default"))) void fake_cuda_lose(void);
+// Whether the driver has so much left of the current device, beside what the pool keeps.
+extern "C" __attribute__((visibility("default"))) bool fake_cuda_has_room(size_t bytes);
 // Says so on stderr and in the state; false.
 extern "C" __attribute__((visibility("default"))) bool fake_cuda_complain(const char *format, ...);
 

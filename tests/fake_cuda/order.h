@@ -49,6 +49,7 @@ struct Uses {
     uint64_t written;
     Clock read;
 
+    Uses() : writer(0), written(0) {} // memory that came without a stream
     explicit Uses(const Stream &s) : writer(s.number), written(s.now()) {}
     // Whether it is over before what the stream does now.
     bool are_before(const Stream &s, bool writes) const {

@@ -1,6 +1,6 @@
 // The threads of a block on the host, in turns: each has a stack, and runs until its next barrier. Warps are
-// independent of each other between barriers of the block. Turns go up and down alternately, so that a barrier that is
-// missing shows.
+// independent of each other between barriers of the block, and so are blocks. Turns go up and down alternately, so that a
+// barrier that is missing shows, and what one block does to another.
 #include <ucontext.h>
 
 #include <cstdint>
@@ -11,11 +11,13 @@
 
 #include "threads.h"
 
-thread_local int amp_fake_thread, amp_fake_threads; // what a kernel sees of itself
+thread_local int amp_fake_thread, amp_fake_threads;          // what a kernel sees of itself,
+extern thread_local int64_t amp_fake_block, amp_fake_blocks; // … and of its grid: driver.cc
 void amp_fake_barrier(bool of_block);
 double amp_fake_from_lane(double value, int mask);
 int amp_fake_of_warp(int value);
 char *amp_fake_shared(int64_t bytes);
+char *amp_fake_shared_of(const char *variable, int64_t bytes);
 
 namespace {
 
@@ -34,19 +36,40 @@ struct Thread {
     std::vector<fake_copy> copies;
 };
 
-thread_local std::vector<Thread> threads;
+// A variable of shared memory that a kernel declares.
+struct Variable {
+    const char *name;
+    std::vector<char> memory;
+};
+
+struct Block {
+    std::vector<Thread> threads;
+    At at;
+    std::vector<Variable> variables;
+    std::vector<char> shared_memory;
+    bool too_much_shared;
+    std::vector<fake_lane_words> lent_words[2]; // of all threads, by turns: one barrier for each meeting will do
+};
+
+thread_local std::vector<Block> blocks;
+thread_local Block *now; // whose turn it is
 thread_local ucontext_t scheduler;
 thread_local void (*kernel)(const void *);
 thread_local const void *arguments;
 thread_local bool down;
-thread_local std::vector<char> shared_memory;
-thread_local bool too_much_shared;
-thread_local std::vector<fake_lane_words>
-    lent_words[2]; // of all threads, by turns: one barrier for each meeting will do
+
+Thread &this_thread() {
+    return now->threads[size_t(amp_fake_thread)];
+}
+
+char *aligned(std::vector<char> *memory) {
+    const uintptr_t at = reinterpret_cast<uintptr_t>(memory->data());
+    return memory->data() + (shared_align - at % shared_align) % shared_align;
+}
 
 void body() {
     kernel(arguments);
-    threads[size_t(amp_fake_thread)].at = At::end;
+    this_thread().at = At::end;
 }
 
 void prepare(Thread &t) {
@@ -65,11 +88,11 @@ bool take_turns(int first, int last, At *at) {
     down = !down;
     for (int i = 0; i < last - first; i++) {
         amp_fake_thread = down ? last - 1 - i : first + i;
-        swapcontext(&scheduler, &threads[size_t(amp_fake_thread)].context);
+        swapcontext(&scheduler, &this_thread().context);
     }
-    *at = threads[size_t(first)].at;
+    *at = now->threads[size_t(first)].at;
     for (int i = first; i < last; i++) {
-        if (threads[size_t(i)].at != *at) return false;
+        if (now->threads[size_t(i)].at != *at) return false;
     }
     return true;
 }
@@ -91,41 +114,48 @@ bool run_warps(int count, At *at) {
 } // namespace
 
 void amp_fake_barrier(bool of_block) {
-    Thread &t = threads[size_t(amp_fake_thread)];
+    Thread &t = this_thread();
     t.at = of_block ? At::block : At::warp;
     swapcontext(&t.context, &scheduler);
 }
 
 double amp_fake_from_lane(double value, int mask) {
-    threads[size_t(amp_fake_thread)].lent = value;
+    this_thread().lent = value;
     amp_fake_barrier(false);
-    const double got = threads[size_t(amp_fake_thread ^ mask)].lent;
+    const double got = now->threads[size_t(amp_fake_thread ^ mask)].lent;
     amp_fake_barrier(false);
     return got;
 }
 
 // The first lane's. A lane that does not come here is seen, for it is at another barrier then.
 int amp_fake_of_warp(int value) {
-    threads[size_t(amp_fake_thread)].lent = value;
+    this_thread().lent = value;
     amp_fake_barrier(false);
-    const double got = threads[size_t(amp_fake_thread / lanes * lanes)].lent;
+    const double got = now->threads[size_t(amp_fake_thread / lanes * lanes)].lent;
     amp_fake_barrier(false);
     return int(got);
 }
 
 // Memory that nobody wrote to is NaN of both 16-bit types.
 char *amp_fake_shared(int64_t bytes) {
-    if (size_t(bytes) + shared_align > shared_memory.size()) {
-        too_much_shared = true;
-        shared_memory.resize(size_t(bytes) + shared_align, char(0xff));
+    if (size_t(bytes) + shared_align > now->shared_memory.size()) {
+        now->too_much_shared = true;
+        now->shared_memory.resize(size_t(bytes) + shared_align, char(0xff));
     }
-    const uintptr_t at = reinterpret_cast<uintptr_t>(shared_memory.data());
-    return shared_memory.data() + (shared_align - at % shared_align) % shared_align;
+    return aligned(&now->shared_memory);
+}
+
+char *amp_fake_shared_of(const char *variable, int64_t bytes) {
+    for (Variable &v : now->variables) {
+        if (v.name == variable) return aligned(&v.memory);
+    }
+    now->variables.push_back({variable, std::vector<char>(size_t(bytes) + shared_align, char(0xff))});
+    return aligned(&now->variables.back().memory);
 }
 
 const fake_lane_words *fake_lend_words(const unsigned *words, int count) {
-    Thread &t = threads[size_t(amp_fake_thread)];
-    std::vector<fake_lane_words> &table = lent_words[t.meetings++ % 2];
+    Thread &t = this_thread();
+    std::vector<fake_lane_words> &table = now->lent_words[t.meetings++ % 2];
     for (int i = 0; i < count; i++) table[size_t(amp_fake_thread)].words[i] = words[i];
     amp_fake_barrier(false);
     return &table[size_t(amp_fake_thread / lanes * lanes)];
@@ -134,11 +164,11 @@ const fake_lane_words *fake_lend_words(const unsigned *words, int count) {
 // Who reads what is being copied reads NaN.
 void fake_begin_copy(const fake_copy &copy) {
     std::memset(copy.to, 0xff, copied);
-    threads[size_t(amp_fake_thread)].copies.push_back(copy);
+    this_thread().copies.push_back(copy);
 }
 
 void fake_end_copies() {
-    std::vector<fake_copy> &copies = threads[size_t(amp_fake_thread)].copies;
+    std::vector<fake_copy> &copies = this_thread().copies;
     for (const fake_copy &c : copies) {
         if (c.from) {
             std::memcpy(c.to, c.from, copied);
@@ -149,21 +179,46 @@ void fake_end_copies() {
     copies.clear();
 }
 
-bool fake_run_block(void (*function)(const void *), const void *given, int count, size_t shared) {
+namespace {
+
+void start(Block *b, int count, size_t shared) {
+    now = b;
+    b->at = At::block;
+    b->variables.clear();
+    b->too_much_shared = false;
+    b->shared_memory.assign(shared + shared_align, char(0xff));
+    for (auto &table : b->lent_words) table.resize(size_t(count));
+    if (b->threads.size() < size_t(count)) b->threads.resize(size_t(count));
+    for (int i = 0; i < count; i++) prepare(b->threads[size_t(i)]);
+}
+
+bool ended_well(const Block &b, int count) {
+    for (int i = 0; i < count; i++) {
+        if (!b.threads[size_t(i)].copies.empty()) return false;
+    }
+    return !b.too_much_shared;
+}
+
+} // namespace
+
+bool fake_run_blocks(void (*function)(const void *), const void *given, int number, int count, size_t shared) {
     kernel = function;
     arguments = given;
     amp_fake_threads = count;
-    too_much_shared = false;
-    shared_memory.assign(shared + shared_align, char(0xff));
-    for (auto &table : lent_words) table.resize(size_t(count));
-    if (threads.size() < size_t(count)) threads.resize(size_t(count));
-    for (int i = 0; i < count; i++) prepare(threads[size_t(i)]);
-    At at = At::block;
-    while (at != At::end) {
-        if (!run_warps(count, &at)) return false;
+    if (blocks.size() < size_t(number)) blocks.resize(size_t(number));
+    for (int i = 0; i < number; i++) start(&blocks[size_t(i)], count, shared);
+    bool upwards = false;
+    for (int running = number; running > 0; upwards = !upwards) {
+        for (int i = 0; i < number; i++) {
+            amp_fake_block = upwards ? i : number - 1 - i;
+            now = &blocks[size_t(amp_fake_block)];
+            if (now->at == At::end) continue;
+            if (!run_warps(count, &now->at)) return false;
+            running -= now->at == At::end;
+        }
     }
-    for (int i = 0; i < count; i++) {
-        if (!threads[size_t(i)].copies.empty()) return false;
+    for (int i = 0; i < number; i++) {
+        if (!ended_well(blocks[size_t(i)], count)) return false;
     }
-    return !too_much_shared;
+    return true;
 }

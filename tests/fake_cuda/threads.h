@@ -1,12 +1,12 @@
-// How the fake driver runs one block of a kernel.
+// How the fake driver runs blocks of a kernel with all of their threads.
 #ifndef AMP_TESTS_FAKE_THREADS_H
 #define AMP_TESTS_FAKE_THREADS_H
 
 #include <cstddef>
 
-// With so many threads and bytes of shared memory; false: they do not all meet the same barriers, need more memory, or
-// end with copies that they did not wait for.
-bool fake_run_block(void (*kernel)(const void *), const void *arguments, int threads, size_t shared);
+// So many blocks of so many threads and bytes of shared memory, in turns; false: the threads of one do not all meet the
+// same barriers, need more memory, or end with copies that they did not wait for.
+bool fake_run_blocks(void (*kernel)(const void *), const void *arguments, int blocks, int threads, size_t shared);
 
 // For what a warp does together: every lane gives `count` words, at most 8, and gets all lanes' table, until it asks
 // again.

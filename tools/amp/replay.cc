@@ -30,7 +30,8 @@ static const char help[] =
     "reference, within the recorded tolerance. Inputs must come out unchanged.\n"
     "\n"
     "  --device cpu|cuda     device under test (default: cpu). Cases of another device's regions are not run\n"
-    "  --filter GLOB         only cases whose op, name (op/sample/mode) or FILE/name matches\n"
+    "  --filter GLOB         only cases whose op, name (op/sample/mode) or FILE/name matches;\n"
+    "                        @(this|that) and !(this|that) may be in it\n"
     "  --strided             lay the inputs out with an offset and strides; results must be the same (view_… ops, "
     "which are\n"
     "                        defined for some layouts only, keep theirs)\n"
@@ -345,11 +346,14 @@ static void time_largest(const Largest &largest, amp_device device, Results *res
 
 // ---- All cases ----
 
+#ifndef FNM_EXTMATCH /* @(this|that) and !(this|that), of glibc */
+#define FNM_EXTMATCH 0
+#endif
 static bool selected(const Case &c, const std::string &filter) {
     if (filter.empty()) return true;
     const std::string full = c.file.name + "/" + c.name;
     for (const std::string *text : {&c.op, &c.name, &full}) {
-        if (fnmatch(filter.c_str(), text->c_str(), 0) == 0) return true;
+        if (fnmatch(filter.c_str(), text->c_str(), FNM_EXTMATCH) == 0) return true;
     }
     return false;
 }

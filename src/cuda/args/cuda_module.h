@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Counts up with every change of this file or of the kernels' arguments. */
-enum { AMP_CUDA_ABI = 17 };
+enum { AMP_CUDA_ABI = 18 };
 
 typedef enum amp_cuda_result {
     AMP_CUDA_OK = 0,
@@ -64,26 +64,26 @@ typedef struct amp_cuda_matrix {
     bool transposed;
 } amp_cuda_matrix;
 
-/* c = alpha · a·b + beta · c + bias, or an activation of it, row-major; bias has n elements. c is never transposed.
- * cuBLAS knows two activations: ReLU, and GELU by tanh. f64 and complex numbers have neither bias nor activation. */
+/* c = alpha · a·b + beta · c + bias, or GELU by tanh of it, row-major; bias has n elements, and begins at a multiple of
+ * 16 bytes: cuBLAS is not told of its alignment. c is never transposed. f64 and complex numbers have neither bias nor
+ * GELU. (cuBLAS knows ReLU too, but makes 0 of NaN.) */
 typedef struct amp_cuda_product {
     amp_cuda_type type, result; /* of a and b; of c and bias */
     int64_t m, n, k, batch;
     double alpha[2], beta[2]; /* real and imaginary part */
     amp_cuda_matrix a, b, c;
     const void *bias;
-    amp_cuda_activation activation;
+    bool gelu;
     bool tf32; /* f32 and c64 may be multiplied in it */
 } amp_cuda_product;
 
-/* y = x ∗ w, or relu of it, with bias and residual (residual and relu only beside a bias, none where it is transposed;
- * the bias may be zeros).
+/* y = x ∗ w, with bias and residual (a residual only beside a bias, none where it is transposed; the bias may be zeros).
  * All are dense, and all have channels first or all last: x and y (batch, groups · channels, axes…), w (groups · out
  * channels, in channels, taps…), transposed (groups · in channels, out channels, taps…). `out` is what the rest of an
  * axis leads to. */
 typedef struct amp_cuda_convolution {
     amp_cuda_type type;
-    bool transposed, channels_last, relu, with_bias, with_residual;
+    bool transposed, channels_last, with_bias, with_residual;
     bool tf32;                                        /* f32 may be multiplied in it */
     int axes;                                         /* 2 or 3 */
     int64_t batch, groups, in_channels, out_channels; /* channels of one group */
@@ -175,7 +175,7 @@ typedef struct amp_cuda_module {
     amp_cuda_result (*copy_between)(void *to, int to_device, const void *from, int from_device, size_t bytes);
 
     amp_cuda_result (*launch)(const amp_cuda_launch *launch);
-    /* AMP_CUDA_REFUSED: there may be a way without bias and activation. */
+    /* AMP_CUDA_REFUSED: there may be a way without bias and GELU. */
     amp_cuda_result (*multiply)(const amp_cuda_product *product);
     /* AMP_CUDA_MISSING, AMP_CUDA_REFUSED: products will do. */
     amp_cuda_result (*convolve)(const amp_cuda_convolution *convolution);

@@ -108,7 +108,7 @@ struct attention {
         x *= (wide)a.scale;
         if (!a.mask.data || row >= a.rows) return x;
         const wide mask = load<wide>(a.mask.data, a.mask.dtype, mask_at + row * a.mask.row + key * a.mask.column);
-        return a.mask.dtype != AMP_BOOL ? x + mask : mask != 0 ? x : (wide)-INFINITY;
+        return a.mask.dtype != AMP_BOOL ? x + mask : mask != 0 ? x : x - (wide)INFINITY; /* NaN and +∞ give NaN */
     }
 
     /* Of one query row: scores become weights, and what was summed before is scaled to the new maximum. */

@@ -185,7 +185,7 @@ struct flash {
         }
     }
     AMP_DEVICE_MEMBER static float hidden(float score, uint8_t attends) {
-        return attends ? score : -INFINITY;
+        return attends ? score : score - INFINITY; /* NaN and +∞ give NaN, as in PyTorch */
     }
     AMP_DEVICE_MEMBER static float plus(float score, float x) {
         return score + x;

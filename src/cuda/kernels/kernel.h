@@ -63,7 +63,10 @@ extern thread_local int amp_fake_thread, amp_fake_threads;
 void amp_fake_barrier(bool of_block);
 double amp_fake_from_lane(double value, int mask);
 int amp_fake_of_warp(int value);
-#define AMP_SHARED_BYTES(name, bytes) alignas(32) static thread_local char name[bytes]
+char *amp_fake_shared_of(const char *variable, int64_t bytes);
+#define AMP_SHARED_BYTES(name, bytes)                                                                                  \
+    static const char name##_variable = 0;                                                                             \
+    char *const name = amp_fake_shared_of(&name##_variable, bytes)
 #define AMP_THREAD amp_fake_thread
 #define AMP_THREADS amp_fake_threads
 #define AMP_BARRIER() amp_fake_barrier(true)
@@ -107,28 +110,48 @@ AMP_DEVICE float float_of(uint32_t bits) {
 AMP_DEVICE float from_bf16(uint16_t h) {
     return float_of((uint32_t)h << 16);
 }
-/* To nearest even; a NaN keeps its sign and upper payload, and becomes quiet. */
+
+/* To nearest even, one or two side by side. NaN becomes the GPU's, 0x7fff; on the host it keeps its sign and upper
+ * payload, and becomes quiet. */
+#ifdef __CUDACC__
+AMP_DEVICE uint16_t to_bf16(float x) {
+    return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+}
+AMP_DEVICE uint32_t to_bf16_pair(float low, float high) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    uint32_t bits;
+    memcpy(&bits, &pair, sizeof bits);
+    return bits;
+}
+AMP_DEVICE float from_f16(uint16_t h) {
+    return __half2float(__ushort_as_half(h));
+}
+AMP_DEVICE uint16_t to_f16(float x) {
+    return __half_as_ushort(__float2half_rn(x));
+}
+AMP_DEVICE uint32_t to_f16_pair(float low, float high) {
+    const __half2 pair = __floats2half2_rn(low, high);
+    uint32_t bits;
+    memcpy(&bits, &pair, sizeof bits);
+    return bits;
+}
+#else
 AMP_DEVICE uint16_t to_bf16(float x) {
     const uint32_t u = bits_of(x);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
-
-#ifdef __CUDACC__
-AMP_DEVICE float from_f16(uint16_t h) {
-    return __half2float(__ushort_as_half(h));
+AMP_DEVICE uint32_t to_bf16_pair(float low, float high) {
+    return to_bf16(low) | (uint32_t)to_bf16(high) << 16;
 }
-AMP_DEVICE uint16_t to_f16(float x) {
-    const uint32_t u = bits_of(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16 & 0x8000u) | 0x7e00u | (u >> 13 & 0x3ffu));
-    return __half_as_ushort(__float2half_rn(x));
-}
-#else
 AMP_DEVICE float from_f16(uint16_t h) {
     return amp_f32_from_f16(h);
 }
 AMP_DEVICE uint16_t to_f16(float x) {
     return amp_f16_from_f32(x);
+}
+AMP_DEVICE uint32_t to_f16_pair(float low, float high) {
+    return to_f16(low) | (uint32_t)to_f16(high) << 16;
 }
 #endif
 

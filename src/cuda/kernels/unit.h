@@ -83,8 +83,7 @@ AMP_DEVICE void put_unit(void *data, amp_dtype dtype, int64_t at, const float *v
     } else if (dtype != AMP_BOOL) {
         const bool f16 = dtype == AMP_F16;
         AMP_UNROLLED for (int j = 0; j < W; j += 2) {
-            w[j / 2] = f16 ? to_f16(v[j]) | (uint32_t)to_f16(v[j + 1]) << 16
-                           : to_bf16(v[j]) | (uint32_t)to_bf16(v[j + 1]) << 16;
+            w[j / 2] = f16 ? to_f16_pair(v[j], v[j + 1]) : to_bf16_pair(v[j], v[j + 1]);
         }
         write_words<W / 2>(to, w);
     } else {

@@ -88,7 +88,7 @@ static amp_cuda_convolution key_of(const amp_cuda_convolution *c) {
     amp_cuda_convolution key;
     memset(&key, 0, sizeof key); /* what lies between its members too */
     key.type = c->type, key.transposed = c->transposed, key.channels_last = c->channels_last, key.tf32 = c->tf32;
-    key.relu = c->relu, key.with_bias = c->with_bias, key.with_residual = c->with_residual;
+    key.with_bias = c->with_bias, key.with_residual = c->with_residual;
     key.axes = c->axes, key.batch = c->batch, key.groups = c->groups;
     key.in_channels = c->in_channels, key.out_channels = c->out_channels;
     for (int i = 0; i < c->axes; i++) key.axis[i] = c->axis[i];
@@ -130,14 +130,15 @@ static amp_cuda_result describe_tensor(cudnnTensorDescriptor_t *t, const amp_cud
     return check(dnn.set_tensor(*t, data_type(c->type), rank, narrow, narrow_steps), "describe a tensor");
 }
 
+/* The fused call takes no propagation of NaN, so its ReLU makes 0 of it: the activation is none. */
 static amp_cuda_result describe_bias(plan *p, const amp_cuda_convolution *c) {
     const int channels = (int)(c->groups * c->out_channels), rank = c->axes + 2;
     const int dims[MOST_DIMS] = {1, channels, 1, 1, 1}, steps[MOST_DIMS] = {channels, 1, 1, 1, 1};
-    const cudnnActivationMode_t mode = c->relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY;
     AMP_CUDA_TRY(check(dnn.make_tensor(&p->bias), "describe a bias"));
     AMP_CUDA_TRY(check(dnn.set_tensor(p->bias, data_type(c->type), rank, dims, steps), "describe a bias"));
     AMP_CUDA_TRY(check(dnn.make_activation(&p->activation), "describe an activation"));
-    return check(dnn.set_activation(p->activation, mode, CUDNN_PROPAGATE_NAN, 0.0), "describe an activation");
+    return check(dnn.set_activation(p->activation, CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0.0),
+                 "describe an activation");
 }
 
 static amp_cuda_result describe_filter(plan *p, const amp_cuda_convolution *c) {
@@ -198,7 +199,7 @@ static amp_cuda_result take_the_one_with_bias(plan *p, cudnnHandle_t handle) {
 static amp_cuda_result choose(plan *p, const amp_cuda_convolution *c, cudnnHandle_t handle) {
     const bool exact = math_type(c) == CUDNN_FMA_MATH;
     int count = 0;
-    if (c->with_bias && !c->relu) return take_the_one_with_bias(p, handle);
+    if (c->with_bias) return take_the_one_with_bias(p, handle);
     if (c->transposed) {
         cudnnConvolutionBwdDataAlgoPerf_t answers[2 * CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT];
         AMP_CUDA_TRY(check(dnn.choose_back(handle, p->w, p->x, p->convolution, p->y,
@@ -276,6 +277,7 @@ amp_cuda_result amp_cuda_convolve(const amp_cuda_convolution *convolution) {
     CUstream stream;
     pthread_once(&load_once, load);
     if (*missing) return AMP_CUDA_MISSING;
+    amp_cuda_relax();
     AMP_CUDA_TRY(amp_cuda_enter(&stream));
     pthread_mutex_lock(&lock);
     const amp_cuda_result result = run(convolution, amp_cuda_selected(), stream);

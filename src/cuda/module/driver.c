@@ -58,6 +58,8 @@ typedef struct thread_state {
     int recent_count;
     /* What was current when a function of the table was called, if it is another one: it is again then. */
     CUcontext callers;
+    bool relaxed; /* … and `mode` was the thread's own */
+    CUstreamCaptureMode mode;
     char error[1024];
 } thread_state;
 
@@ -221,10 +223,19 @@ static CUresult make_current(CUcontext context) {
     return cuda.set_context(context);
 }
 
+void amp_cuda_relax(void) {
+    thread_state *t = this_thread();
+    if (!t || t->relaxed) return;
+    t->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    t->relaxed = cuda.exchange_capture_mode(&t->mode) == CUDA_SUCCESS;
+}
+
 static void leave(void) {
     thread_state *t = this_thread();
-    if (!t || !t->callers) return;
-    (void)cuda.set_context(t->callers);
+    if (!t) return;
+    if (t->relaxed) (void)cuda.exchange_capture_mode(&t->mode);
+    t->relaxed = false;
+    if (t->callers) (void)cuda.set_context(t->callers);
     t->callers = NULL;
 }
 
@@ -250,6 +261,7 @@ static CUresult make_lane(device_state *d, amp_cuda_lane **made) {
 static amp_cuda_result open_lane(device_state *d, amp_cuda_lane **opened) {
     CUcontext context = NULL;
     amp_cuda_lane *found = NULL;
+    amp_cuda_relax();
     pthread_mutex_lock(&lock);
     CUresult made = d->context ? CUDA_SUCCESS : cuda.retain_context(&context, d->handle);
     if (made == CUDA_SUCCESS && !d->context) d->context = context;
@@ -413,6 +425,20 @@ static void statistics(amp_cuda_statistics *s) {
         leave();                                                                                                       \
         return result;                                                                                                 \
     }
+/* … and tries once more where there was no memory: what a library, or the driver for a kernel, takes by itself is not
+ * our pools'. */
+#define LEAVES_WITH_ROOM(name, request)                                                                                \
+    static amp_cuda_result name##_and_leave(const request *r) {                                                        \
+        amp_cuda_result result = amp_cuda_##name(r);                                                                   \
+        if (result == AMP_CUDA_NO_MEMORY && amp_cuda_make_room() == AMP_CUDA_OK) result = amp_cuda_##name(r);          \
+        leave();                                                                                                       \
+        return result;                                                                                                 \
+    }
+LEAVES_WITH_ROOM(launch_kernel, amp_cuda_launch)
+LEAVES_WITH_ROOM(multiply, amp_cuda_product)
+LEAVES_WITH_ROOM(convolve, amp_cuda_convolution)
+LEAVES_WITH_ROOM(run_transform, amp_cuda_transform)
+LEAVES_WITH_ROOM(factorise, amp_cuda_factor)
 LEAVES(lend, (void *stream), (stream))
 LEAVES(allocate, (size_t bytes, amp_cuda_block **block, void **address), (bytes, block, address))
 LEAVES(adopt, (void *address, int device, void (*deleter)(void *), void *context, amp_cuda_block **block),
@@ -423,11 +449,6 @@ LEAVES(download, (void *host, const void *from, size_t bytes), (host, from, byte
 LEAVES(copy, (void *to, const void *from, size_t bytes), (to, from, bytes))
 LEAVES(copy_between, (void *to, int to_device, const void *from, int from_device, size_t bytes),
        (to, to_device, from, from_device, bytes))
-LEAVES(launch_kernel, (const amp_cuda_launch *launch), (launch))
-LEAVES(multiply, (const amp_cuda_product *product), (product))
-LEAVES(convolve, (const amp_cuda_convolution *convolution), (convolution))
-LEAVES(run_transform, (const amp_cuda_transform *transform), (transform))
-LEAVES(factorise, (const amp_cuda_factor *factor), (factor))
 LEAVES(make_event, (bool timed, amp_cuda_event **made), (timed, made))
 LEAVES(record_event, (amp_cuda_event * event), (event))
 LEAVES(wait_event, (const amp_cuda_event *event), (event))
@@ -504,6 +525,18 @@ static int capability_of(CUdevice device) {
     return told ? code_for(10 * major + minor) : 0;
 }
 
+/* To a driver of an older major version kernels are no images at all; of a minor one they are. */
+static bool knows_our_version(char *why, size_t why_size) {
+    int version = 0;
+    if (cuda.driver_version(&version) != CUDA_SUCCESS || version / 1000 >= CUDA_VERSION / 1000) return true;
+    snprintf(
+        why, why_size,
+        "the CUDA driver is for CUDA up to %d.%d; libamp_cuda.so was built with CUDA %d.%d, and needs one for %d.0 "
+        "or later",
+        version / 1000, version % 1000 / 10, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10, CUDA_VERSION / 1000);
+    return false;
+}
+
 static bool find_devices(char *why, size_t why_size) {
     CUresult started = cuda.init(0);
     if (started == CUDA_SUCCESS) started = cuda.device_count(&device_total);
@@ -531,7 +564,8 @@ __attribute__((visibility("default"))) amp_cuda_module_entry amp_cuda_module_ent
 /* Once more where libamp was closed and opened again: this module stays, and what it has. */
 const amp_cuda_module *amp_cuda_module_entry_point(char *why, size_t why_size) {
     if (has_key) return &table;
-    if (!amp_cuda_driver_load(why, why_size) || !find_devices(why, why_size)) return NULL;
+    if (!amp_cuda_driver_load(why, why_size) || !knows_our_version(why, why_size) || !find_devices(why, why_size))
+        return NULL;
     if (pthread_key_create(&thread_key, end_thread)) {
         snprintf(why, why_size, "the process has no thread key left");
         return NULL;

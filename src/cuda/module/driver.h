@@ -27,6 +27,7 @@
     X(stream_synchronize, cuStreamSynchronize)                                                                         \
     X(stream_context, cuStreamGetCtx)                                                                                  \
     X(stream_captures, cuStreamIsCapturing)                                                                            \
+    X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode)                                                        \
     X(context_synchronize, cuCtxSynchronize)                                                                           \
     X(stream_wait_event, cuStreamWaitEvent)                                                                            \
     X(event_create, cuEventCreate)                                                                                     \
@@ -40,6 +41,8 @@
     X(pool_trim, cuMemPoolTrimTo)                                                                                      \
     X(allocate, cuMemAllocFromPoolAsync)                                                                               \
     X(release, cuMemFreeAsync)                                                                                         \
+    X(allocate_now, cuMemAlloc)                                                                                        \
+    X(release_now, cuMemFree)                                                                                          \
     X(host_allocate, cuMemHostAlloc)                                                                                   \
     X(copy_to_device, cuMemcpyHtoDAsync)                                                                               \
     X(copy_to_host, cuMemcpyDtoHAsync)                                                                                 \
@@ -83,13 +86,17 @@ void *amp_cuda_load_library(const char *file, const char *subject, const amp_cud
                             char *why, size_t why_size);
 
 /* ---- What the module's files share of devices and threads -------------------------------------------------------- */
-enum { AMP_CUDA_MAX_DEVICES = 64 };
+enum { AMP_CUDA_MAX_DEVICES = 64, AMP_CUDA_KEPT_SIZES = 48 };
 
 /* What a thread has on a device; never destroyed, and another thread's once this one has ended. Work on it is in one
  * order: the caller's stream waits for ours when it is lent, and ours for it when it is given back. */
 typedef struct amp_cuda_lane {
     CUstream own, lent; /* lent: the caller's, or NULL. Other threads read it under amp_cuda_order */
     amp_cuda_faults *faults;
+    /* Memory that was released behind its last use here, by size, for what the lane allocates next: memory.c's, under
+     * amp_cuda_order. */
+    amp_cuda_block *kept[AMP_CUDA_KEPT_SIZES];
+    size_t kept_bytes;
 } amp_cuda_lane;
 
 static inline CUstream amp_cuda_stream_of(const amp_cuda_lane *lane) {
@@ -112,6 +119,10 @@ CUcontext amp_cuda_context(int device);
 bool amp_cuda_is_captured(const amp_cuda_lane *lane);
 /* What is enqueued on `stream` next comes after all that is on `other`, a stream of the entered device. */
 amp_cuda_result amp_cuda_follow(CUstream stream, CUstream other);
+/* Until the table's function returns, this thread does what the driver forbids every thread while another one captures
+ * a stream in its global mode: asks for memory, loads kernels, asks whether an event has happened. None of it goes into
+ * a graph. */
+void amp_cuda_relax(void);
 /* This process was forked after the driver had started: it may not be called any more. */
 bool amp_cuda_is_forked(void);
 int amp_cuda_selected(void);
@@ -145,6 +156,9 @@ void amp_cuda_forget(amp_cuda_block *block);
 int amp_cuda_device_of(const amp_cuda_block *block);
 amp_cuda_result amp_cuda_use(amp_cuda_block *block);
 amp_cuda_result amp_cuda_trim(void);
+/* Gives what is kept of the selected device back to the driver, once the device has done all: for whoever had no
+ * memory and tries again. */
+amp_cuda_result amp_cuda_make_room(void);
 amp_cuda_result amp_cuda_upload(void *to, const void *host, size_t bytes);
 amp_cuda_result amp_cuda_download(void *host, const void *from, size_t bytes);
 amp_cuda_result amp_cuda_copy(void *to, const void *from, size_t bytes);

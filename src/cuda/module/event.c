@@ -14,6 +14,7 @@ struct amp_cuda_event {
 /* The thread's stream of a device; the selected one is selected again. */
 static amp_cuda_result stream_on(int device, CUstream *stream) {
     const int selected = amp_cuda_selected();
+    amp_cuda_relax();
     AMP_CUDA_TRY(amp_cuda_select(device));
     const amp_cuda_result entered = amp_cuda_enter(stream);
     (void)amp_cuda_select(selected);

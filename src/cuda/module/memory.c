@@ -1,4 +1,6 @@
-/* Device memory from the driver's stream-ordered pools, and the order of work on it across threads.
+/* Device memory, and the order of work on it across threads. It comes from the driver's stream-ordered pools, or where
+ * the driver has none from its allocator; what is released a lane keeps for itself, so that an op's temporaries need no
+ * call of the driver's.
  *
  * A block remembers the lane that used it last. A thread that uses it next makes its own stream wait for that one's, so
  * there is one order of all work on a block, without the host waiting for anything. A block that several lanes used
@@ -6,70 +8,202 @@
  * more. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cuda/module/driver.h"
 
 struct amp_cuda_block {
     CUdeviceptr address;
     size_t bytes;
+    int size; /* of those that are kept, or -1: it has its own */
     int device;
     amp_cuda_lane *lane; /* of the last use */
     bool shared;         /* more than one lane used it */
     void (*deleter)(void *);
     void *context;
-    amp_cuda_block *next; /* of those that are held */
+    amp_cuda_block *next; /* of those that are held, or kept */
 };
 
 /* Released while a stream that used them was captured for a graph, whose part they must not become. Under the order's
  * lock. */
 static amp_cuda_block *held;
 
-static CUmemoryPool pools[AMP_CUDA_MAX_DEVICES];
+/* ---- The driver's ------------------------------------------------------------------------------------------------ */
+/* pool: NULL where the driver has none for the device, as on some virtual GPUs. */
+static struct {
+    bool asked;
+    CUmemoryPool pool;
+} sources[AMP_CUDA_MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A pool of libamp's own, which keeps what is freed: the driver's default pool gives it back at every
  * synchronisation. */
-static amp_cuda_result pool_of(int device, CUmemoryPool *pool) {
+static CUresult make_pool(int device, CUmemoryPool *pool) {
+    CUdevice handle;
+    int supported = 0;
+    CUresult made = cuda.device_get(&handle, device);
+    if (made == CUDA_SUCCESS)
+        made = cuda.device_attribute(&supported, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, handle);
+    if (made != CUDA_SUCCESS || !supported) return made;
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    cuuint64_t keep = UINT64_MAX;
+    made = cuda.pool_create(pool, &properties);
+    if (made == CUDA_SUCCESS) made = cuda.pool_set(*pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
+    return made;
+}
+
+static amp_cuda_result open_source(int device) {
     CUresult made = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    if (!pools[device]) {
-        CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
-        cuuint64_t keep = UINT64_MAX;
-        made = cuda.pool_create(&pools[device], &properties);
-        if (made == CUDA_SUCCESS) made = cuda.pool_set(pools[device], CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
-    }
-    *pool = pools[device];
+    if (!sources[device].asked) made = make_pool(device, &sources[device].pool);
+    if (made == CUDA_SUCCESS) sources[device].asked = true;
     pthread_mutex_unlock(&lock);
     return amp_cuda_check(made, "a memory pool cannot be made");
 }
 
-/* What other streams have freed may not have come back yet, and the pool may keep pieces that are too small. */
-static CUresult allocate_again(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    amp_cuda_count.synchronizations++;
-    CUresult result = cuda.context_synchronize();
-    if (result == CUDA_SUCCESS) result = cuda.pool_trim(pool, 0);
-    return result == CUDA_SUCCESS ? cuda.allocate(address, bytes, pool, stream) : result;
+static CUresult take_from_driver(CUdeviceptr *address, size_t bytes, int device, CUstream stream) {
+    CUmemoryPool pool = sources[device].pool;
+    return pool ? cuda.allocate(address, bytes, pool, stream) : cuda.allocate_now(address, bytes);
 }
 
-amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **address) {
-    CUmemoryPool pool;
-    amp_cuda_result entered;
-    amp_cuda_lane *lane = amp_cuda_enter_lane(&entered);
-    if (!lane) return entered;
+/* Without a pool the driver waits for all work first. */
+static CUresult give_to_driver(const amp_cuda_block *block, CUstream stream) {
+    amp_cuda_relax();
+    return sources[block->device].pool ? cuda.release(block->address, stream) : cuda.release_now(block->address);
+}
+
+/* Of a lost device too. A caller's stream that was destroyed cannot free it, but ours can once all is over. */
+static void free_on(const amp_cuda_block *block, CUstream stream) {
+    if (give_to_driver(block, stream) == CUDA_SUCCESS || stream == block->lane->own) return;
+    amp_cuda_count.synchronizations++;
+    (void)cuda.context_synchronize();
+    (void)give_to_driver(block, block->lane->own);
+}
+
+/* ---- What lanes keep --------------------------------------------------------------------------------------------- */
+/* Larger blocks are worth a call, and are worth more to other sizes. */
+enum { UNIT = 512, LARGEST_KEPT = 4 << 20 };
+static const size_t most_kept = (size_t)64 << 20; /* of a lane */
+
+/* AMP_DEBUG=1: every block is the driver's own and of its size, for tools that look at what kernels read and write. */
+static bool keeps_nothing;
+static pthread_once_t debug_once = PTHREAD_ONCE_INIT;
+
+static void read_debug(void) {
+    const char *debug = getenv("AMP_DEBUG");
+    keeps_nothing = debug && strcmp(debug, "1") == 0;
+}
+
+/* Sizes are the units from 1 to 4, and then four to a power of two: less than a fifth is left unused. -1, and the bytes
+ * themselves: none of them. */
+static int size_of(size_t bytes, size_t *rounded) {
+    const size_t units = (bytes + UNIT - 1) / UNIT;
+    int shift = 0;
+    *rounded = bytes ? bytes : 1;
+    pthread_once(&debug_once, read_debug);
+    if (bytes > LARGEST_KEPT || keeps_nothing) return -1;
+    if (units <= 1) return *rounded = UNIT, 0;
+    while ((units - 1) >> shift > 7) shift++; /* as many steps as 5 to 8 of 2^shift units */
+    const size_t steps = ((units - 1) >> shift) + 1;
+    *rounded = (steps << shift) * UNIT;
+    return 4 * shift + (int)steps - 1;
+}
+
+/* NULL: there is none. What the lane enqueues next comes after all that was done with it. */
+static amp_cuda_block *take_kept(amp_cuda_lane *lane, int size) {
+    if (size < 0) return NULL;
+    pthread_mutex_lock(&amp_cuda_order);
+    amp_cuda_block *block = lane->kept[size];
+    if (block) {
+        lane->kept[size] = block->next;
+        lane->kept_bytes -= block->bytes;
+    }
+    pthread_mutex_unlock(&amp_cuda_order);
+    return block;
+}
+
+/* Under the order's lock, behind all that was done with the block; false: the driver shall have it. */
+static bool keep(amp_cuda_block *block) {
+    amp_cuda_lane *lane = block->lane;
+    if (block->size < 0 || lane->kept_bytes + block->bytes > most_kept) return false;
+    block->next = lane->kept[block->size];
+    lane->kept[block->size] = block;
+    lane->kept_bytes += block->bytes;
+    return true;
+}
+
+static void give_kept_back(amp_cuda_lane *lane) {
+    for (int i = 0; i < AMP_CUDA_KEPT_SIZES; i++) {
+        amp_cuda_block *block = lane->kept[i];
+        lane->kept[i] = NULL;
+        while (block) {
+            amp_cuda_block *next = block->next;
+            free_on(block, amp_cuda_stream_of(lane));
+            free(block);
+            block = next;
+        }
+    }
+    lane->kept_bytes = 0;
+}
+
+/* Of all lanes; a stream that is being captured must not get what would become a part of the graph. */
+static void give_all_kept_back(int device) {
+    amp_cuda_lane *lanes[256];
+    const int count = amp_cuda_lanes(device, lanes, (int)(sizeof lanes / sizeof *lanes));
+    pthread_mutex_lock(&amp_cuda_order);
+    for (int i = 0; i < count; i++) {
+        if (!amp_cuda_is_captured(lanes[i])) give_kept_back(lanes[i]);
+    }
+    pthread_mutex_unlock(&amp_cuda_order);
+}
+
+/* What other streams have freed may not have come back yet, and the pool may keep pieces that are too small. */
+amp_cuda_result amp_cuda_make_room(void) {
+    CUstream stream;
+    AMP_CUDA_TRY(amp_cuda_enter(&stream));
+    const int device = amp_cuda_selected();
+    amp_cuda_relax();
+    give_all_kept_back(device);
+    amp_cuda_count.synchronizations++;
+    CUresult result = cuda.context_synchronize();
+    if (result == CUDA_SUCCESS && sources[device].pool) result = cuda.pool_trim(sources[device].pool, 0);
+    return amp_cuda_check(result, "memory cannot be given back");
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------------------------------ */
+/* Of the size that would be kept, so that it can be. */
+static amp_cuda_result make_block(amp_cuda_lane *lane, int size, size_t rounded, amp_cuda_block **made) {
+    const int device = amp_cuda_selected();
     CUstream stream = amp_cuda_stream_of(lane);
-    AMP_CUDA_TRY(pool_of(amp_cuda_selected(), &pool));
+    AMP_CUDA_TRY(open_source(device));
     amp_cuda_block *b = calloc(1, sizeof *b);
     if (!b) return amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for a block");
-    CUresult got = cuda.allocate(&b->address, bytes ? bytes : 1, pool, stream);
-    if (got == CUDA_ERROR_OUT_OF_MEMORY) got = allocate_again(&b->address, bytes ? bytes : 1, pool, stream);
+    amp_cuda_relax();
+    CUresult got = take_from_driver(&b->address, rounded, device, stream);
+    if (got == CUDA_ERROR_OUT_OF_MEMORY && amp_cuda_make_room() == AMP_CUDA_OK)
+        got = take_from_driver(&b->address, rounded, device, stream);
     if (got != CUDA_SUCCESS) {
         free(b);
         return amp_cuda_check(got, "device memory cannot be had");
     }
-    b->bytes = bytes;
-    b->device = amp_cuda_selected();
+    b->size = size;
+    b->device = device;
     b->lane = lane;
+    *made = b;
+    return AMP_CUDA_OK;
+}
+
+amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **address) {
+    amp_cuda_result result;
+    amp_cuda_lane *lane = amp_cuda_enter_lane(&result);
+    if (!lane) return result;
+    size_t rounded;
+    const int size = size_of(bytes, &rounded);
+    amp_cuda_block *b = take_kept(lane, size);
+    if (!b) AMP_CUDA_TRY(make_block(lane, size, rounded, &b));
+    b->bytes = bytes;
+    b->shared = false;
     amp_cuda_count.allocations++;
     amp_cuda_count.live_blocks++;
     amp_cuda_count.live_bytes += bytes;
@@ -95,8 +229,12 @@ amp_cuda_result amp_cuda_adopt(void *address, int device, void (*deleter)(void *
     if (!lane) return entered;
     amp_cuda_block *b = calloc(1, sizeof *b);
     if (!b) return amp_cuda_say(AMP_CUDA_NO_MEMORY, "the host has no memory for a block");
-    *b = (amp_cuda_block){
-        .address = (CUdeviceptr)address, .device = device, .lane = lane, .deleter = deleter, .context = context};
+    *b = (amp_cuda_block){.address = (CUdeviceptr)address,
+                          .size = -1,
+                          .device = device,
+                          .lane = lane,
+                          .deleter = deleter,
+                          .context = context};
     const amp_cuda_result result = amp_cuda_follow(amp_cuda_stream_of(lane), CU_STREAM_LEGACY);
     if (result != AMP_CUDA_OK) {
         free(b);
@@ -144,14 +282,6 @@ static void wait_for_all(int device, const amp_cuda_lane *last) {
     }
 }
 
-/* Of a lost device too. A caller's stream that was destroyed cannot free it, but ours can once all is over. */
-static void free_on(const amp_cuda_block *block, CUstream stream) {
-    if (cuda.release(block->address, stream) == CUDA_SUCCESS || stream == block->lane->own) return;
-    amp_cuda_count.synchronizations++;
-    (void)cuda.context_synchronize();
-    (void)cuda.release(block->address, block->lane->own);
-}
-
 /* Whether a stream that must come to the block's end first cannot be asked to. */
 static bool is_captured(const amp_cuda_block *block) {
     amp_cuda_lane *lanes[256];
@@ -179,8 +309,10 @@ static void release_on_device(amp_cuda_block *block) {
     if (usable && block->shared) wait_for_all(block->device, block->lane);
     CUstream last = amp_cuda_stream_of(block->lane);
     if (usable && block->deleter && last != stream) (void)amp_cuda_follow(stream, last);
-    if (!block->deleter) free_on(block, last);
+    const bool kept = usable && !block->deleter && keep(block);
+    if (!kept && !block->deleter) free_on(block, last);
     pthread_mutex_unlock(&amp_cuda_order);
+    if (kept) return;
     if (usable && block->deleter) (void)amp_cuda_wait(stream); /* its owner knows nothing of our streams */
     if (block->deleter) block->deleter(block->context);
     free(block);
@@ -218,11 +350,9 @@ void amp_cuda_release(amp_cuda_block *block) {
 }
 
 amp_cuda_result amp_cuda_trim(void) {
-    CUmemoryPool pool;
     release_held();
     const amp_cuda_result finished = amp_cuda_finish();
     if (finished != AMP_CUDA_OK && finished != AMP_CUDA_INVALID) return finished;
-    AMP_CUDA_TRY(pool_of(amp_cuda_selected(), &pool));
-    AMP_CUDA_TRY(amp_cuda_check(cuda.pool_trim(pool, 0), "memory cannot be given back"));
+    AMP_CUDA_TRY(amp_cuda_make_room());
     return finished;
 }

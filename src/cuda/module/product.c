@@ -53,8 +53,8 @@ static amp_cuda_result check(cublasStatus_t status, const char *what) {
 /* All that a plan depends on; compared byte by byte, so it is cleared before it is filled. */
 typedef struct plan_key {
     int64_t m, n, k, batch, strides[3], batch_strides[3];
-    int type, result, activation, alignment[4];
-    bool bias, residual, transposed_a, transposed_b, tf32;
+    int type, result, alignment[3];
+    bool bias, gelu, residual, transposed_a, transposed_b, tf32;
 } plan_key;
 
 typedef struct plan {
@@ -98,9 +98,8 @@ static plan_key key_of(const amp_cuda_product *p) {
         key.batch_strides[i] = operands[i]->batch_stride;
         key.alignment[i] = alignment_of(operands[i]->data);
     }
-    key.alignment[3] = alignment_of(p->bias);
-    key.type = (int)p->type, key.result = (int)p->result, key.activation = (int)p->activation;
-    key.bias = p->bias != NULL, key.residual = p->beta[0] != 0 || p->beta[1] != 0;
+    key.type = (int)p->type, key.result = (int)p->result;
+    key.bias = p->bias != NULL, key.gelu = p->gelu, key.residual = p->beta[0] != 0 || p->beta[1] != 0;
     key.transposed_a = p->a.transposed, key.transposed_b = p->b.transposed;
     key.tf32 = p->tf32;
     return key;
@@ -126,12 +125,8 @@ static cublasComputeType_t compute_type(const amp_cuda_product *p) {
 }
 
 static cublasLtEpilogue_t epilogue_of(const amp_cuda_product *p) {
-    const bool bias = p->bias != NULL;
-    switch (p->activation) {
-    case AMP_CUDA_RELU: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    case AMP_CUDA_GELU_TANH: return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
-    default: return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    }
+    if (p->gelu) return p->bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    return p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 /* cuBLAS counts by columns: a row-major matrix is its transpose. So cᵀ = bᵀ·aᵀ is asked for, b first. */
@@ -173,21 +168,34 @@ static amp_cuda_result describe(plan *plan, const amp_cuda_product *p) {
     return make_layout(&plan->c, p, &p->c, p->m, p->n);
 }
 
+/* Where a product is split along its sums, the parts are added in the type that they are computed in: in the result's
+ * they would be rounded. */
+static cublasStatus_t set_preference(cublasLtMatmulPreference_t preference, const plan_key *key) {
+    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    const uint32_t aligned[] = {(uint32_t)key->alignment[0], (uint32_t)key->alignment[1], (uint32_t)key->alignment[2]};
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t attribute;
+        const void *value;
+        size_t size;
+    } settings[] = {{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_limit, sizeof workspace_limit},
+                    {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &aligned[1], sizeof aligned[1]},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &aligned[0], sizeof aligned[0]},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &aligned[2], sizeof aligned[2]},
+                    {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &aligned[2], sizeof aligned[2]}};
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings && status == CUBLAS_STATUS_SUCCESS; i++) {
+        status = blas.preference_set(preference, settings[i].attribute, settings[i].value, settings[i].size);
+    }
+    return status;
+}
+
 static amp_cuda_result choose(plan *plan, cublasLtHandle_t handle) {
     cublasLtMatmulPreference_t preference = NULL;
     cublasLtMatmulHeuristicResult_t best = {0};
     int found = 0;
     AMP_CUDA_TRY(check(blas.preference(&preference), "choose an algorithm"));
-    const uint32_t aligned[] = {(uint32_t)plan->key.alignment[1], (uint32_t)plan->key.alignment[0],
-                                (uint32_t)plan->key.alignment[2], (uint32_t)plan->key.alignment[2]};
-    static const cublasLtMatmulPreferenceAttributes_t attributes[] = {
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    cublasStatus_t status = blas.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_limit,
-                                                sizeof workspace_limit);
-    for (int i = 0; i < 4 && status == CUBLAS_STATUS_SUCCESS; i++) {
-        status = blas.preference_set(preference, attributes[i], &aligned[i], sizeof aligned[i]);
-    }
+    cublasStatus_t status = set_preference(preference, &plan->key);
     if (status == CUBLAS_STATUS_SUCCESS) {
         status =
             blas.heuristic(handle, plan->operation, plan->b, plan->a, plan->c, plan->c, preference, 1, &best, &found);
@@ -262,6 +270,7 @@ amp_cuda_result amp_cuda_multiply(const amp_cuda_product *product) {
     amp_cuda_result result;
     pthread_once(&load_once, load);
     if (*missing) return amp_cuda_say(AMP_CUDA_MISSING, "%s", missing);
+    amp_cuda_relax();
     const amp_cuda_lane *lane = amp_cuda_enter_lane(&result);
     if (!lane) return result;
     pthread_mutex_lock(&lock);

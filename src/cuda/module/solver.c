@@ -242,6 +242,7 @@ amp_cuda_result amp_cuda_factorise(const amp_cuda_factor *factor) {
     CUstream stream;
     const char *why = amp_cuda_routine_missing(factor->routine);
     if (why) return amp_cuda_say(AMP_CUDA_MISSING, "%s", why);
+    amp_cuda_relax();
     AMP_CUDA_TRY(amp_cuda_enter(&stream));
     pthread_mutex_lock(&lock);
     const int device = amp_cuda_selected();

@@ -66,6 +66,7 @@ static CUresult wait_for_piece(const piece *p, const char **what) {
 static piece *take_piece(amp_cuda_result *result) {
     piece *p;
     const char *what = NULL;
+    amp_cuda_relax();
     pthread_mutex_lock(&lock);
     while (!(p = free_piece(amp_cuda_selected()))) pthread_cond_wait(&given_back, &lock);
     p->taken = true;

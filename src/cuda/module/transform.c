@@ -122,6 +122,7 @@ amp_cuda_result amp_cuda_run_transform(const amp_cuda_transform *transform) {
     CUstream stream;
     pthread_once(&load_once, load);
     if (*missing) return amp_cuda_say(AMP_CUDA_MISSING, "%s", missing);
+    amp_cuda_relax();
     AMP_CUDA_TRY(amp_cuda_enter(&stream));
     pthread_mutex_lock(&lock);
     const amp_cuda_result result = run(transform, stream);

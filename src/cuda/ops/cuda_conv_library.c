@@ -6,6 +6,8 @@
 #include "amp/cuda.h"
 #include "amp/ops.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/ops/cuda_epilogue.h"
+#include "policy/cast_cache.h"
 
 enum { MOST_DIMS = 6 };
 
@@ -68,21 +70,55 @@ static placed weight_of(const amp_conv *c, bool last) {
     return o;
 }
 
-/* Dense memory with the operand's elements: its own, or a copy. NULL with an error. */
-static const void *laid_out(amp_call *call, const placed *o) {
-    const char *op = call->op->name;
-    if (lies_densely(o) && is_aligned(&o->view)) {
-        const char *data = amp_cuda_address(op, &o->view);
-        return data;
-    }
+/* A copy of the operand's elements, laid out densely. NULL with an error. */
+static amp_tensor *copy_of(const char *op, const placed *o) {
     const int64_t count = amp_tensor_elements(&o->view);
-    amp_tensor *copy = amp_cuda_temporary(call, o->view.dtype, 1, &count);
+    amp_tensor *copy = amp_backend_tensor(AMP_DEVICE_CUDA, op, o->view.dtype, 1, &count);
     if (!copy) return NULL;
     amp_tensor view = *copy;
     view.rank = o->view.rank;
     memcpy(view.shape, o->view.shape, sizeof view.shape);
     memcpy(view.strides, o->dense, sizeof o->dense);
-    return amp_cuda_copy_tensor(&view, &o->view) == AMP_OK ? amp_cuda_address(op, copy) : NULL;
+    if (amp_cuda_copy_tensor(&view, &o->view) == AMP_OK) return copy;
+    amp_tensor_drop(copy);
+    return NULL;
+}
+
+static bool lies_so(const placed *o) {
+    return lies_densely(o) && is_aligned(&o->view);
+}
+
+/* Dense memory with the operand's elements: its own, or a copy. NULL with an error. */
+static const void *laid_out(amp_call *call, const placed *o) {
+    const amp_tensor *t = lies_so(o) ? &o->view : copy_of(call->op->name, o);
+    return t ? amp_cuda_address(call->op->name, t) : NULL;
+}
+
+static amp_tensor *build_copy(const amp_cast_key *key, void *context) {
+    (void)key; /* what it says is the operand */
+    return copy_of("conv", context);
+}
+
+/* The same of weights, whose copy the cast cache keeps. */
+static const void *laid_out_weight(amp_call *call, placed *w, bool last) {
+    amp_cast_key key;
+    bool cached = false;
+    if (lies_so(w)) return amp_cuda_address(call->op->name, &w->view);
+    amp_cast_key_start(&key, &w->view);
+    key.dtype = w->view.dtype;
+    key.layout = (amp_layout){AMP_LAYOUT_CONV_CUDNN, last};
+    key.bytes = 0; /* of the device: no file takes it */
+    key.rank = w->view.rank;
+    memcpy(key.shape, w->view.shape, (size_t)key.rank * sizeof *key.shape);
+    memcpy(key.strides, w->view.strides, (size_t)key.rank * sizeof *key.strides);
+    const amp_cast_life life = call->may_cache ? amp_cast_life_of(&w->view, true) : AMP_CAST_ONCE;
+    amp_cast *cast = amp_cast_obtain(&key, life, build_copy, w, &cached);
+    if (!cast) return NULL;
+    const amp_tensor copy = {.storage = cast->memory, .dtype = key.dtype};
+    const void *data = amp_cuda_address(call->op->name, &copy);
+    call->note.casts_cached += cached;
+    amp_cast_release(cast); /* in stream order, should it go now */
+    return data;
 }
 
 /* ---- What it can do ---------------------------------------------------------------------------------------------- */
@@ -104,19 +140,24 @@ static bool pads_alike(const amp_conv *c) {
     return true;
 }
 
-/* Bias, residual and ReLU go along where they are rounded with the sum; wide sums need no such care. The fused call
- * always adds a bias: zeros, where there is none. */
-static bool takes_along(const amp_conv *c) {
-    const amp_gemm_activation a = c->epilogue.activation;
-    const bool narrow = amp_dtype_size(c->y.tensor->dtype) == 2, relu = a == AMP_GEMM_RELU;
-    if (c->transposed || c->scale || (a != AMP_GEMM_NONE && !relu)) return false;
-    if (c->bias) return c->bias->dtype == c->y.tensor->dtype && (relu || narrow);
-    return narrow && (relu || c->residual.tensor);
+/* ReLU is left to be done to what is rounded: it rounds nothing, and cuDNN's makes 0 of NaN. */
+static bool is_relu(const amp_conv *c) {
+    return c->epilogue.activation == AMP_GEMM_RELU;
 }
 
-/* The sums may be stored before the epilogue: they are wide, or it is a bias, which PyTorch adds so too. */
+/* Bias and residual go along where they are rounded with the sum; wide sums need no such care. The fused call always
+ * adds a bias: zeros, where there is none. */
+static bool takes_along(const amp_conv *c) {
+    const amp_dtype dtype = c->y.tensor->dtype;
+    if (amp_dtype_size(dtype) > 2 || c->transposed || c->scale) return false;
+    if (c->epilogue.activation != AMP_GEMM_NONE && !is_relu(c)) return false;
+    return c->bias ? c->bias->dtype == dtype : c->residual.tensor != NULL;
+}
+
+/* The sums may be stored before the epilogue: they are wide, or it is a bias, which PyTorch adds so too, or ReLU. */
 static bool stores_sums(const amp_conv *c) {
-    return amp_dtype_size(c->y.tensor->dtype) > 2 || !amp_conv_is_fused(c);
+    const bool relu_alone = is_relu(c) && !c->bias && !c->scale && !c->residual.tensor;
+    return amp_dtype_size(c->y.tensor->dtype) > 2 || !amp_conv_is_fused(c) || relu_alone;
 }
 
 static amp_cuda_convolution shape_of(const amp_conv *c, bool last, bool whole) {
@@ -138,7 +179,6 @@ static amp_cuda_convolution shape_of(const amp_conv *c, bool last, bool whole) {
     }
     q.with_bias = whole;
     q.with_residual = whole && c->residual.tensor;
-    q.relu = whole && c->epilogue.activation == AMP_GEMM_RELU;
     return q;
 }
 
@@ -156,9 +196,10 @@ static amp_tensor *zeros(amp_call *call, const amp_conv *c) {
 }
 
 static amp_status set_operands(amp_call *call, const amp_conv *c, amp_cuda_convolution *q) {
-    const placed x = image_of(c, &c->x, true, q->channels_last), w = weight_of(c, q->channels_last);
+    const placed x = image_of(c, &c->x, true, q->channels_last);
+    placed w = weight_of(c, q->channels_last);
     q->x = laid_out(call, &x);
-    q->w = q->x ? laid_out(call, &w) : NULL;
+    q->w = q->x ? laid_out_weight(call, &w, q->channels_last) : NULL;
     if (!q->w) return amp_pending_error();
     if (q->with_bias) {
         amp_tensor *bias = c->bias ? dense_bias(c->bias) : zeros(call, c);
@@ -179,7 +220,7 @@ static amp_status run(amp_call *call, const amp_conv *c, amp_cuda_convolution *q
                       amp_cuda_result *result) {
     amp_conv_image image = c->y;
     amp_tensor view;
-    const bool direct = lies_densely(y) && is_aligned(&y->view);
+    const bool direct = lies_so(y);
     AMP_TRY(set_operands(call, c, q));
     if (!direct) {
         image = (amp_conv_image){.tensor = amp_cuda_temporary(call, y->view.dtype, y->view.rank, y->view.shape),
@@ -197,7 +238,9 @@ static amp_status run(amp_call *call, const amp_conv *c, amp_cuda_convolution *q
     (void)amp_cuda_conv_view(c, &image, &view);
     if (!q->with_bias) return direct && !amp_cuda_conv_has_epilogue(c) ? AMP_OK : amp_cuda_conv_finish(call, c, &view);
     amp_tensor to;
-    return direct ? AMP_OK : amp_cuda_copy_tensor(amp_cuda_conv_view(c, &c->y, &to), &view);
+    (void)amp_cuda_conv_view(c, &c->y, &to);
+    if (is_relu(c)) return amp_cuda_relu(call, &view, &to);
+    return direct ? AMP_OK : amp_cuda_copy_tensor(&to, &view);
 }
 
 /* One way to divide the work: the whole of it there, or the sums. */

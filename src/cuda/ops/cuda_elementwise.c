@@ -29,6 +29,38 @@ static bool has_type(amp_formula formula, amp_dtype compute) {
     return compute == AMP_I64 ? strchr(types, 'w') != NULL : compute == AMP_C128 ? strchr(types, 'c') != NULL : true;
 }
 
+/* Kernels for stretches of one dtype, of the formulas that networks have between their products; and for casts. */
+enum { FLAT_DTYPES = 3 };
+static const char *const flat_kernels[][FLAT_DTYPES] = {
+#define FLAT(name, inputs) [AMP_FORMULA_##name] = {#name "_flat_f32", #name "_flat_f16", #name "_flat_bf16"},
+#include "cuda/args/flat.def"
+#undef FLAT
+};
+static const char *const cast_kernels[FLAT_DTYPES][FLAT_DTYPES] = {
+    {"same_flat_f32", "cast_f32_f16", "cast_f32_bf16"},
+    {"cast_f16_f32", "same_flat_f16", "cast_f16_bf16"},
+    {"cast_bf16_f32", "cast_bf16_f16", "same_flat_bf16"},
+};
+
+/* Its number among those; -1: none of them. */
+static int flat_dtype(amp_dtype dtype) {
+    return dtype == AMP_F32 ? 0 : dtype == AMP_F16 ? 1 : dtype == AMP_BF16 ? 2 : -1;
+}
+
+/* One dimension in units of 16 bytes of results, and operands of one dtype, or constants; NULL: there is no such
+ * kernel. */
+static const char *flat_kernel_of(amp_formula formula, const amp_cuda_elementwise *a) {
+    const int to = flat_dtype(a->out.dtype);
+    if (a->rank != 1 || to < 0 || a->width != (to == 0 ? 4 : 8) || !a->in[0].data) return NULL;
+    const int from = flat_dtype(a->in[0].dtype);
+    for (int k = 0; k < AMP_CUDA_INPUTS; k++) {
+        if (a->in[k].data && (a->in[k].spread || a->in[k].dtype != a->in[0].dtype)) return NULL;
+    }
+    if (formula == AMP_FORMULA_same && from >= 0) return cast_kernels[from][to];
+    const bool known = (size_t)formula < sizeof flat_kernels / sizeof *flat_kernels;
+    return known && from == to ? flat_kernels[formula][to] : NULL;
+}
+
 static const char *kernel_of(amp_formula formula, amp_dtype compute) {
     switch (compute) {
     case AMP_F32: return rows[formula].kernel_f32;
@@ -190,7 +222,8 @@ amp_status amp_cuda_compute(const amp_call *call, amp_formula formula, const amp
     AMP_TRY(amp_cuda_lay_out(op, values, count, out, &a));
     AMP_TRY(amp_cuda_report_of(op, &a.report));
     in_units(&a, compute == AMP_F32 ? width_of(&a) : 1);
-    return launch(op, kernel_of(formula, compute), a);
+    const char *flat = compute == AMP_F32 ? flat_kernel_of(formula, &a) : NULL;
+    return launch(op, flat ? flat : kernel_of(formula, compute), a);
 }
 
 amp_status amp_cuda_elementwise_op(amp_call *call, amp_formula formula, const amp_operand *values, int count,
@@ -381,7 +414,8 @@ amp_status cuda_gelu(amp_call *call) {
     const amp_gelu_args *a = call->args;
     bool by_tanh;
     AMP_TRY(amp_read_gelu_form(call, a->approximate, &by_tanh));
-    return unary(call, by_tanh ? AMP_FORMULA_gelu_tanh : AMP_FORMULA_gelu, a->input, false, (amp_formula_numbers){0});
+    return unary(call, by_tanh ? AMP_FORMULA_gelu_tanh : AMP_FORMULA_gelu, a->input, false,
+                 (amp_formula_numbers){.whole = amp_dtype_size(a->input->dtype) == 2});
 }
 
 /* Questions: the answer is bool, whatever is computed in. */

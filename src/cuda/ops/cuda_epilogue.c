@@ -1,6 +1,7 @@
 /* The epilogues of products and convolutions, as elementwise formulas. */
 #include "cuda/ops/cuda_epilogue.h"
 
+#include "core/compute_dtype.h"
 #include "cuda/ops/cuda_elementwise.h"
 
 static const amp_cuda_activation activations[AMP_GEMM_ACTIVATION_COUNT] = {
@@ -39,4 +40,9 @@ amp_status amp_cuda_finish_sums(amp_call *call, const amp_cuda_sums *s, amp_tens
     const amp_formula_numbers numbers = {
         .p = s->epilogue->numbers[0], .q = s->epilogue->numbers[1], .whole = activations[s->epilogue->activation]};
     return amp_cuda_compute(call, AMP_FORMULA_finish, v, 3, compute, numbers, y);
+}
+
+amp_status amp_cuda_relu(amp_call *call, amp_tensor *x, amp_tensor *y) {
+    const amp_operand v = amp_tensor_operand("sums", x);
+    return amp_cuda_compute(call, AMP_FORMULA_relu, &v, 1, amp_compute_dtype(x->dtype), (amp_formula_numbers){0}, y);
 }

@@ -102,26 +102,37 @@ static amp_status product_into(amp_call *call, const amp_matmul *p, amp_cuda_pro
     return AMP_OK;
 }
 
-/* What cuBLAS knows of an epilogue; of f64 and complex numbers nothing. */
+/* What cuBLAS knows of an epilogue, or leaves to be done in place (ReLU: its own makes 0 of NaN); of f64 and complex
+ * numbers nothing. */
 static bool takes_along(const amp_matmul *p, amp_cuda_product *q) {
-    switch (p->epilogue.activation) {
-    case AMP_GEMM_NONE: q->activation = AMP_CUDA_NONE; break;
-    case AMP_GEMM_RELU: q->activation = AMP_CUDA_RELU; break;
-    case AMP_GEMM_GELU_TANH: q->activation = AMP_CUDA_GELU_TANH; break;
-    default: return false;
-    }
+    const amp_gemm_activation a = p->epilogue.activation;
+    q->gelu = a == AMP_GEMM_GELU_TANH;
+    if (a != AMP_GEMM_NONE && a != AMP_GEMM_RELU && !q->gelu) return false;
     return q->type < AMP_CUDA_F64 && q->k > 0 && p->a.tensor->dtype == p->c.tensor->dtype;
+}
+
+/* The bias where cuBLAS's kernels can read it: a copy, if it begins elsewhere. */
+static amp_status set_bias(const amp_call *call, amp_tensor *bias, amp_cuda_product *q) {
+    if (bias && (uintptr_t)amp_tensor_pointer(bias) % 16 != 0) {
+        amp_tensor *copy = amp_cuda_temporary(call, bias->dtype, 1, bias->shape);
+        if (!copy) return amp_pending_error();
+        AMP_TRY(amp_cuda_copy_tensor(copy, bias));
+        bias = copy;
+    }
+    q->bias = bias ? amp_cuda_address(call->op->name, bias) : NULL;
+    return bias && !q->bias ? amp_pending_error() : AMP_OK;
 }
 
 /* With bias and activation in the product, if the library has that. */
 static amp_status try_fused(amp_call *call, const amp_matmul *p, amp_cuda_product *q, bool *done) {
     amp_tensor c = as_tensor(p, &p->c, p->m, p->n);
     amp_cuda_result result;
-    q->bias = p->bias ? amp_cuda_address(call->op->name, p->bias) : NULL;
-    if (p->bias && !q->bias) return amp_pending_error();
+    AMP_TRY(set_bias(call, p->bias, q));
     AMP_TRY(product_into(call, p, q, &c, &result));
     *done = result != AMP_CUDA_REFUSED;
-    return *done ? amp_cuda_status(call->op->name, result) : AMP_OK;
+    if (!*done) return AMP_OK;
+    AMP_TRY(amp_cuda_status(call->op->name, result));
+    return p->epilogue.activation == AMP_GEMM_RELU ? amp_cuda_relu(call, &c, &c) : AMP_OK;
 }
 
 /* The product alone, unrounded, and then the rest. */
@@ -132,7 +143,7 @@ static amp_status product_and_epilogue(amp_call *call, const amp_matmul *p, amp_
     if (more && amp_dtype_size(c.dtype) == 2) sums = amp_cuda_temporary(call, AMP_F32, c.rank, c.shape);
     if (!sums) return amp_pending_error();
     q->bias = NULL;
-    q->activation = AMP_CUDA_NONE;
+    q->gelu = false;
     AMP_TRY(product_into(call, p, q, sums, &result));
     AMP_TRY(amp_cuda_status(call->op->name, result));
     const amp_cuda_sums rest = {.sums = sums, .bias = p->bias, .epilogue = &p->epilogue};
