@@ -1640,6 +1640,47 @@ static const amp_arg_info args_instance_norm[] = {
     {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_instance_norm_args, eps), 0, 1, 1e-05, AMP_SCALAR_NONE, NULL},
 };
 _Static_assert(sizeof(amp_instance_norm_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_layer_norm_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_layer_norm_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_layer_norm_backward_args, input), 0, NO_DEFAULT},
+    {"normalized_shape", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_layer_norm_backward_args, normalized_shape), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_layer_norm_backward_args, weight), 0, NO_DEFAULT},
+    {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_layer_norm_backward_args, eps), 0, 1, 1e-05, AMP_SCALAR_NONE, NULL},
+    {"grad_weight", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_layer_norm_backward_args, grad_weight), 0, NO_DEFAULT},
+    {"grad_bias", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_layer_norm_backward_args, grad_bias), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_layer_norm_backward_args) == 136, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_rms_norm_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rms_norm_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rms_norm_backward_args, input), 0, NO_DEFAULT},
+    {"normalized_shape", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_rms_norm_backward_args, normalized_shape), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_rms_norm_backward_args, weight), 0, NO_DEFAULT},
+    {"eps", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_rms_norm_backward_args, eps), 0, NO_DEFAULT},
+    {"grad_weight", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rms_norm_backward_args, grad_weight), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_rms_norm_backward_args) == 128, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_group_norm_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_group_norm_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_group_norm_backward_args, input), 0, NO_DEFAULT},
+    {"num_groups", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_group_norm_backward_args, num_groups), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_group_norm_backward_args, weight), 0, NO_DEFAULT},
+    {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_group_norm_backward_args, eps), 0, 1, 1e-05, AMP_SCALAR_NONE, NULL},
+    {"grad_weight", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_group_norm_backward_args, grad_weight), 0, NO_DEFAULT},
+    {"grad_bias", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_group_norm_backward_args, grad_bias), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_group_norm_backward_args) == 72, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_batch_norm_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_batch_norm_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_batch_norm_backward_args, input), 0, NO_DEFAULT},
+    {"running_mean", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_backward_args, running_mean), 0, NO_DEFAULT},
+    {"running_var", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_backward_args, running_var), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_backward_args, weight), 0, NO_DEFAULT},
+    {"training", AMP_ARG_BOOL, 0, offsetof(amp_batch_norm_backward_args, training), 0, NO_DEFAULT},
+    {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_batch_norm_backward_args, eps), 0, 1, 1e-05, AMP_SCALAR_NONE, NULL},
+    {"grad_weight", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_batch_norm_backward_args, grad_weight), 0, NO_DEFAULT},
+    {"grad_bias", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_batch_norm_backward_args, grad_bias), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_batch_norm_backward_args) == 88, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_local_response_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_local_response_norm_args, input), 0, NO_DEFAULT},
     {"size", AMP_ARG_INT, AMP_ARG_REQUIRED, offsetof(amp_local_response_norm_args, size), 0, NO_DEFAULT},
@@ -2549,6 +2590,21 @@ static const amp_arg_info args_scaled_dot_product_attention[] = {
     {"enable_gqa", AMP_ARG_BOOL, 0, offsetof(amp_scaled_dot_product_attention_args, enable_gqa), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_scaled_dot_product_attention_args) == 80, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_scaled_dot_product_attention_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scaled_dot_product_attention_backward_args, grad_output), 0, NO_DEFAULT},
+    {"query", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scaled_dot_product_attention_backward_args, query), 0, NO_DEFAULT},
+    {"key", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scaled_dot_product_attention_backward_args, key), 0, NO_DEFAULT},
+    {"value", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_scaled_dot_product_attention_backward_args, value), 0, NO_DEFAULT},
+    {"attn_mask", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_scaled_dot_product_attention_backward_args, attn_mask), 0, NO_DEFAULT},
+    {"is_causal", AMP_ARG_BOOL, 0, offsetof(amp_scaled_dot_product_attention_backward_args, is_causal), 0, NO_DEFAULT},
+    {"with_mask", AMP_ARG_BOOL, 0, offsetof(amp_scaled_dot_product_attention_backward_args, with_mask), 0, NO_DEFAULT},
+    {"scale", AMP_ARG_OPT_FLOAT, AMP_ARG_NULLABLE, offsetof(amp_scaled_dot_product_attention_backward_args, scale), 0, NO_DEFAULT},
+    {"enable_gqa", AMP_ARG_BOOL, 0, offsetof(amp_scaled_dot_product_attention_backward_args, enable_gqa), 0, NO_DEFAULT},
+    {"grad_key", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_scaled_dot_product_attention_backward_args, grad_key), 0, NO_DEFAULT},
+    {"grad_value", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_scaled_dot_product_attention_backward_args, grad_value), 0, NO_DEFAULT},
+    {"grad_attn_mask", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_scaled_dot_product_attention_backward_args, grad_attn_mask), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_scaled_dot_product_attention_backward_args) == 104, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_native_multi_head_attention[] = {
     {"query", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_native_multi_head_attention_args, query), 0, NO_DEFAULT},
     {"key", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_native_multi_head_attention_args, key), 0, NO_DEFAULT},
@@ -5134,6 +5190,30 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_instance_norm_args), 88, args_instance_norm, 8, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_MUTATES, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_layer_norm_backward, "layer_norm_backward", "", "layer_norm_backward",
+     "layer_norm_backward(Tensor grad_output, Tensor input, int[] normalized_shape, Tensor? weight=None, float eps=1e-05) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
+     "The gradients of layer_norm. Those of weight and bias are sums in f32 (of f64 in f64), rounded to no 16 bits; they come without a weight too.",
+     NULL, sizeof(amp_layer_norm_backward_args), 136, args_layer_norm_backward, 7, 3, "grad_input",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_rms_norm_backward, "rms_norm_backward", "", "rms_norm_backward",
+     "rms_norm_backward(Tensor grad_output, Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> (Tensor grad_input, Tensor grad_weight)",
+     "The gradients of rms_norm, as layer_norm_backward has them.",
+     NULL, sizeof(amp_rms_norm_backward_args), 128, args_rms_norm_backward, 6, 2, "grad_input",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_group_norm_backward, "group_norm_backward", "", "group_norm_backward",
+     "group_norm_backward(Tensor grad_output, Tensor input, int num_groups, Tensor? weight=None, float eps=1e-05) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
+     "The gradients of group_norm, as layer_norm_backward has them; with a group for each channel those of instance_norm.",
+     NULL, sizeof(amp_group_norm_backward_args), 72, args_group_norm_backward, 7, 3, "grad_input",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_batch_norm_backward, "batch_norm_backward", "", "batch_norm_backward",
+     "batch_norm_backward(Tensor grad_output, Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, bool training=False, float eps=1e-05) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
+     "The gradients of batch_norm, as layer_norm_backward has them: by the batch's statistics (training, or where no running ones are given) or the running ones.",
+     NULL, sizeof(amp_batch_norm_backward_args), 88, args_batch_norm_backward, 9, 3, "grad_input",
+     AMP_FORM_FUNCTION, AMP_OP_KEEPS_CHANNELS_LAST, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_local_response_norm, "local_response_norm", "", "local_response_norm",
      "local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor",
      "input over (k + alpha * mean of squares of size neighbouring channels) to the power of beta.",
@@ -5854,6 +5934,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_scaled_dot_product_attention_args), 73, args_scaled_dot_product_attention, 8, 1, "out",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
+    {AMP_OP_ID_scaled_dot_product_attention_backward, "scaled_dot_product_attention_backward", "", "scaled_dot_product_attention_backward",
+     "scaled_dot_product_attention_backward(Tensor grad_output, Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, bool with_mask=False, *, float? scale=None, bool enable_gqa=False) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value, Tensor grad_attn_mask)",
+     "The gradients of scaled_dot_product_attention; grad_attn_mask is empty unless with_mask.",
+     NULL, sizeof(amp_scaled_dot_product_attention_backward_args), 97, args_scaled_dot_product_attention_backward, 12, 4, "grad_query",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_native_multi_head_attention, "native_multi_head_attention", "", "native_multi_head_attention",
      "native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor out, Tensor attn_weights)",
      "Multi-head attention with its projections; the second result only where need_weights.",
@@ -6590,6 +6676,7 @@ const amp_op_name amp_op_names[] = {
     {"avg_pool_backward", AMP_OP_ID_avg_pool_backward},
     {"baddbmm", AMP_OP_ID_baddbmm},
     {"batch_norm", AMP_OP_ID_batch_norm},
+    {"batch_norm_backward", AMP_OP_ID_batch_norm_backward},
     {"bernoulli", AMP_OP_ID_bernoulli},
     {"bernoulli.tensor", AMP_OP_ID_bernoulli_tensor},
     {"bernoulli_tensor", AMP_OP_ID_bernoulli_tensor},
@@ -6766,6 +6853,7 @@ const amp_op_name amp_op_names[] = {
     {"grid_sampler_2d", AMP_OP_ID_grid_sampler_2d},
     {"grid_sampler_3d", AMP_OP_ID_grid_sampler_3d},
     {"group_norm", AMP_OP_ID_group_norm},
+    {"group_norm_backward", AMP_OP_ID_group_norm_backward},
     {"gru", AMP_OP_ID_gru},
     {"gru_cell", AMP_OP_ID_gru_cell},
     {"gt", AMP_OP_ID_gt},
@@ -6804,6 +6892,7 @@ const amp_op_name amp_op_names[] = {
     {"kthvalue", AMP_OP_ID_kthvalue},
     {"l1_loss", AMP_OP_ID_l1_loss},
     {"layer_norm", AMP_OP_ID_layer_norm},
+    {"layer_norm_backward", AMP_OP_ID_layer_norm_backward},
     {"ldexp", AMP_OP_ID_ldexp},
     {"le", AMP_OP_ID_le},
     {"le.scalar", AMP_OP_ID_le_scalar},
@@ -7020,6 +7109,7 @@ const amp_op_name amp_op_names[] = {
     {"replication_pad3d", AMP_OP_ID_replication_pad3d},
     {"reshape", AMP_OP_ID_reshape},
     {"rms_norm", AMP_OP_ID_rms_norm},
+    {"rms_norm_backward", AMP_OP_ID_rms_norm_backward},
     {"rnn_layer", AMP_OP_ID_rnn_layer},
     {"rnn_relu", AMP_OP_ID_rnn_relu},
     {"rnn_relu_cell", AMP_OP_ID_rnn_relu_cell},
@@ -7030,6 +7120,7 @@ const amp_op_name amp_op_names[] = {
     {"round", AMP_OP_ID_round},
     {"rsqrt", AMP_OP_ID_rsqrt},
     {"scaled_dot_product_attention", AMP_OP_ID_scaled_dot_product_attention},
+    {"scaled_dot_product_attention_backward", AMP_OP_ID_scaled_dot_product_attention_backward},
     {"scatter", AMP_OP_ID_scatter},
     {"scatter.value", AMP_OP_ID_scatter_value},
     {"scatter_add", AMP_OP_ID_scatter_add},
@@ -7146,4 +7237,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 595;
+const int amp_op_name_count = 600;

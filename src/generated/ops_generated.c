@@ -2248,6 +2248,22 @@ FITS(instance_norm);
 amp_tensor *amp_instance_norm_call(const amp_instance_norm_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_instance_norm], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(layer_norm_backward);
+amp_tensor *amp_layer_norm_backward_call(const amp_layer_norm_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_layer_norm_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(rms_norm_backward);
+amp_tensor *amp_rms_norm_backward_call(const amp_rms_norm_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_rms_norm_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(group_norm_backward);
+amp_tensor *amp_group_norm_backward_call(const amp_group_norm_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_group_norm_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(batch_norm_backward);
+amp_tensor *amp_batch_norm_backward_call(const amp_batch_norm_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_batch_norm_backward], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(local_response_norm);
 amp_tensor *amp_local_response_norm_call(const amp_local_response_norm_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_local_response_norm], AMP_FORM_FUNCTION, args, NULL);
@@ -3028,6 +3044,10 @@ amp_tensor *amp_upsample_backward_call(const amp_upsample_backward_args *args) {
 FITS(scaled_dot_product_attention);
 amp_tensor *amp_scaled_dot_product_attention_call(const amp_scaled_dot_product_attention_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_scaled_dot_product_attention], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(scaled_dot_product_attention_backward);
+amp_tensor *amp_scaled_dot_product_attention_backward_call(const amp_scaled_dot_product_attention_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_scaled_dot_product_attention_backward], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(native_multi_head_attention);
 amp_tensor *amp_native_multi_head_attention_call(const amp_native_multi_head_attention_args *args) {

@@ -21,8 +21,7 @@ typedef enum amp_gemm_activation {
 /* ---- Slopes: the gradient d of the result times the derivative at x, in one pass --------------------------------- */
 
 /* What p, q and r are: threshold's bound p; hardtanh's bounds p and q; leaky_relu's slope p; elu's p·e^(q·x) below zero and r
- * above; softplus's factor p, and q above which it is straight; of a row's softmax p is Σ d·x, of log_softmax Σ d. These, sigmoid
- * and tanh read the result. */
+ * above; softplus's factor p, and q above which it is straight. sigmoid and tanh read the result. */
 #define AMP_SLOPES(X)                                                                                                  \
     X(SIGMOID, sigmoid)                                                                                                \
     X(TANH, tanh)                                                                                                      \
@@ -37,9 +36,7 @@ typedef enum amp_gemm_activation {
     X(SOFTPLUS, softplus)                                                                                              \
     X(LOG_SIGMOID, log_sigmoid)                                                                                        \
     X(HARDSIGMOID, hardsigmoid)                                                                                        \
-    X(HARDSWISH, hardswish)                                                                                            \
-    X(SOFTMAX, softmax)                                                                                                \
-    X(LOG_SOFTMAX, log_softmax)
+    X(HARDSWISH, hardswish)
 
 #define AMP_SLOPE_KIND(NAME, name) AMP_SLOPE_##NAME,
 typedef enum amp_slope_kind { AMP_SLOPES(AMP_SLOPE_KIND) AMP_SLOPE_COUNT } amp_slope_kind;

@@ -6,6 +6,7 @@
 
 #include "amp/ops.h"
 #include "steps/activation.h"
+#include "steps/attention_heads.h"
 #include "steps/conv.h"
 #include "steps/fft_lines.h"
 #include "steps/linalg.h"
@@ -126,6 +127,23 @@ typedef enum amp_bag_mode { AMP_BAG_SUM, AMP_BAG_MEAN, AMP_BAG_MAX } amp_bag_mod
 typedef amp_status amp_pair_losses(const amp_call *call, const amp_operand *sums, int count, double margin,
                                    amp_tensor *losses);
 
+/* The gradients of layer_norm and rms_norm (whose mean is not taken away), from d, that of the result: rows are the dimensions from `dim`
+ * on. */
+typedef struct amp_norm_slope {
+    amp_tensor *d, *input, *weight; /* weight NULL: ones */
+    double eps;
+    int dim;
+    bool is_centred;
+} amp_norm_slope;
+
+/* Those of group_norm, batch_norm and instance_norm. `groups` of channels have statistics of their own in each sample; 0: a channel has
+ * those of the batch, or the running ones where they are not NULL. */
+typedef struct amp_channel_norm_slope {
+    amp_tensor *d, *input, *weight, *running_mean, *running_var;
+    int64_t groups;
+    double eps;
+} amp_channel_norm_slope;
+
 struct amp_random_task;
 
 typedef struct amp_steps {
@@ -144,6 +162,12 @@ typedef struct amp_steps {
     amp_status (*slope)(amp_call *call, const amp_slope *slope);
     /* Along the last dimension, of real floating numbers of one shape and dtype. NULL: made of other ops. */
     amp_status (*softmax_slope)(amp_call *call, amp_tensor *d, amp_tensor *y, bool logarithm);
+    /* Of f32 and 16-bit floats, the batches of all of them one. NULL: made of other ops, as the two below. */
+    amp_status (*attention_slope)(amp_call *call, const amp_attention_slope *slope);
+    /* Outputs 0, 1 and 2 (if the op has it): the gradients by input, weight and bias, the latter in f32. d and input are f32 or 16-bit
+     * floats, and not without elements for channel_norm_slope. */
+    amp_status (*norm_slope)(amp_call *call, const amp_norm_slope *slope);
+    amp_status (*channel_norm_slope)(amp_call *call, const amp_channel_norm_slope *slope);
     amp_status (*polar)(const amp_call *call, const amp_polar_args *args, amp_tensor *out);
     /* scale and zero_point have one element each; a zero point out of range is refused, or told of later. */
     amp_status (*fake_quantize)(amp_call *call, amp_tensor *input, amp_tensor *scale, amp_tensor *zero_point,

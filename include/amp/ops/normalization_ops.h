@@ -98,6 +98,85 @@ AMP_API amp_tensor *amp_instance_norm_call(const amp_instance_norm_args *args);
 #define amp_instance_norm(...) AMP_CALL_(amp_instance_norm_call(AMP_ARGS_(instance_norm, input, __VA_ARGS__)))
 #endif
 
+/* The gradients of layer_norm. Those of weight and bias are sums in f32 (of f64 in f64), rounded to no 16 bits; they
+ * come without a weight too.
+ * layer_norm_backward(Tensor grad_output, Tensor input, int[] normalized_shape, Tensor? weight=None, float eps=1e-05)
+ *     -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_layer_norm_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_layer_norm_backward_args);
+    amp_tensor **grad_weight AMP_ABSENT_;
+    amp_tensor **grad_bias AMP_ABSENT_;
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims normalized_shape AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
+} amp_layer_norm_backward_args;
+AMP_API amp_tensor *amp_layer_norm_backward_call(const amp_layer_norm_backward_args *args);
+#ifndef __cplusplus
+#define amp_layer_norm_backward(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input, normalized_shape", amp_layer_norm_backward_call(AMP_ARGS_(layer_norm_backward, grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* The gradients of rms_norm, as layer_norm_backward has them.
+ * rms_norm_backward(Tensor grad_output, Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)
+ *     -> (Tensor grad_input, Tensor grad_weight)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_rms_norm_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_rms_norm_backward_args);
+    amp_tensor **grad_weight AMP_ABSENT_;
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims normalized_shape AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
+} amp_rms_norm_backward_args;
+AMP_API amp_tensor *amp_rms_norm_backward_call(const amp_rms_norm_backward_args *args);
+#ifndef __cplusplus
+#define amp_rms_norm_backward(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input, normalized_shape", amp_rms_norm_backward_call(AMP_ARGS_(rms_norm_backward, grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* The gradients of group_norm, as layer_norm_backward has them; with a group for each channel those of instance_norm.
+ * group_norm_backward(Tensor grad_output, Tensor input, int num_groups, Tensor? weight=None, float eps=1e-05) ->
+ *     (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_group_norm_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_group_norm_backward_args);
+    amp_tensor **grad_weight AMP_ABSENT_;
+    amp_tensor **grad_bias AMP_ABSENT_;
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    int64_t num_groups AMP_REQUIRED_INT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
+} amp_group_norm_backward_args;
+AMP_API amp_tensor *amp_group_norm_backward_call(const amp_group_norm_backward_args *args);
+#ifndef __cplusplus
+#define amp_group_norm_backward(r1_, r2_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "grad_output, input, num_groups", amp_group_norm_backward_call(AMP_ARGS_MISSING_(group_norm_backward, (.num_groups = AMP_MISSING_INT_), grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* The gradients of batch_norm, as layer_norm_backward has them: by the batch's statistics (training, or where no
+ * running ones are given) or the running ones.
+ * batch_norm_backward(Tensor grad_output, Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor?
+ *     weight=None, bool training=False, float eps=1e-05) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_batch_norm_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_batch_norm_backward_args);
+    amp_tensor **grad_weight AMP_ABSENT_;
+    amp_tensor **grad_bias AMP_ABSENT_;
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *running_mean AMP_ABSENT_;
+    amp_tensor *running_var AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    bool training AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
+} amp_batch_norm_backward_args;
+AMP_API amp_tensor *amp_batch_norm_backward_call(const amp_batch_norm_backward_args *args);
+#ifndef __cplusplus
+#define amp_batch_norm_backward(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input", amp_batch_norm_backward_call(AMP_ARGS_(batch_norm_backward, grad_output, r1_, __VA_ARGS__)))
+#endif
+
 /* input over (k + alpha * mean of squares of size neighbouring channels) to the power of beta.
  * local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */

@@ -51,6 +51,36 @@ struct instance_norm_options {
     instance_norm_options &with_eps(amp_opt_float v_) { eps = v_; return *this; }
 };
 
+/* layer_norm_backward(Tensor grad_output, Tensor input, int[] normalized_shape, Tensor? weight=None, float eps=1e-05) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias) */
+struct layer_norm_backward_options {
+    amp_opt_float eps{};
+
+    layer_norm_backward_options &with_eps(amp_opt_float v_) { eps = v_; return *this; }
+};
+
+/* rms_norm_backward(Tensor grad_output, Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> (Tensor grad_input, Tensor grad_weight) */
+struct rms_norm_backward_options {
+    amp_opt_float eps{};
+
+    rms_norm_backward_options &with_eps(amp_opt_float v_) { eps = v_; return *this; }
+};
+
+/* group_norm_backward(Tensor grad_output, Tensor input, int num_groups, Tensor? weight=None, float eps=1e-05) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias) */
+struct group_norm_backward_options {
+    amp_opt_float eps{};
+
+    group_norm_backward_options &with_eps(amp_opt_float v_) { eps = v_; return *this; }
+};
+
+/* batch_norm_backward(Tensor grad_output, Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, bool training=False, float eps=1e-05) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias) */
+struct batch_norm_backward_options {
+    bool training{};
+    amp_opt_float eps{};
+
+    batch_norm_backward_options &with_training(bool v_) { training = v_; return *this; }
+    batch_norm_backward_options &with_eps(amp_opt_float v_) { eps = v_; return *this; }
+};
+
 /* local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor */
 struct local_response_norm_options {
     amp_opt_float alpha{};
@@ -147,6 +177,82 @@ inline tensor instance_norm(const tensor &input, const tensor &running_mean = {}
     args_.momentum = options.momentum;
     args_.eps = options.eps;
     return detail::made(amp_instance_norm_call(&args_));
+}
+
+/* The gradients of layer_norm. Those of weight and bias are sums in f32 (of f64 in f64), rounded to no 16 bits; they come without a weight too.
+ * layer_norm_backward(Tensor grad_output, Tensor input, int[] normalized_shape, Tensor? weight=None, float eps=1e-05) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias) */
+inline std::tuple<tensor, tensor, tensor> layer_norm_backward(const tensor &grad_output, const tensor &input, const dims &normalized_shape, const tensor &weight = {}, const layer_norm_backward_options &options = {}) {
+    amp_layer_norm_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.normalized_shape = normalized_shape.get();
+    args_.weight = weight.get();
+    args_.eps = options.eps;
+    amp_tensor *grad_weight_ = nullptr;
+    args_.grad_weight = &grad_weight_;
+    amp_tensor *grad_bias_ = nullptr;
+    args_.grad_bias = &grad_bias_;
+    tensor first_(amp_layer_norm_backward_call(&args_));
+    std::tuple<tensor, tensor, tensor> results_(std::move(first_), tensor(grad_weight_), tensor(grad_bias_));
+    check_errors();
+    return results_;
+}
+
+/* The gradients of rms_norm, as layer_norm_backward has them.
+ * rms_norm_backward(Tensor grad_output, Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> (Tensor grad_input, Tensor grad_weight) */
+inline std::tuple<tensor, tensor> rms_norm_backward(const tensor &grad_output, const tensor &input, const dims &normalized_shape, const tensor &weight = {}, const rms_norm_backward_options &options = {}) {
+    amp_rms_norm_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.normalized_shape = normalized_shape.get();
+    args_.weight = weight.get();
+    args_.eps = options.eps;
+    amp_tensor *grad_weight_ = nullptr;
+    args_.grad_weight = &grad_weight_;
+    tensor first_(amp_rms_norm_backward_call(&args_));
+    std::tuple<tensor, tensor> results_(std::move(first_), tensor(grad_weight_));
+    check_errors();
+    return results_;
+}
+
+/* The gradients of group_norm, as layer_norm_backward has them; with a group for each channel those of instance_norm.
+ * group_norm_backward(Tensor grad_output, Tensor input, int num_groups, Tensor? weight=None, float eps=1e-05) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias) */
+inline std::tuple<tensor, tensor, tensor> group_norm_backward(const tensor &grad_output, const tensor &input, int64_t num_groups, const tensor &weight = {}, const group_norm_backward_options &options = {}) {
+    amp_group_norm_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.num_groups = num_groups;
+    args_.weight = weight.get();
+    args_.eps = options.eps;
+    amp_tensor *grad_weight_ = nullptr;
+    args_.grad_weight = &grad_weight_;
+    amp_tensor *grad_bias_ = nullptr;
+    args_.grad_bias = &grad_bias_;
+    tensor first_(amp_group_norm_backward_call(&args_));
+    std::tuple<tensor, tensor, tensor> results_(std::move(first_), tensor(grad_weight_), tensor(grad_bias_));
+    check_errors();
+    return results_;
+}
+
+/* The gradients of batch_norm, as layer_norm_backward has them: by the batch's statistics (training, or where no running ones are given) or the running ones.
+ * batch_norm_backward(Tensor grad_output, Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, bool training=False, float eps=1e-05) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias) */
+inline std::tuple<tensor, tensor, tensor> batch_norm_backward(const tensor &grad_output, const tensor &input, const tensor &running_mean = {}, const tensor &running_var = {}, const tensor &weight = {}, const batch_norm_backward_options &options = {}) {
+    amp_batch_norm_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.running_mean = running_mean.get();
+    args_.running_var = running_var.get();
+    args_.weight = weight.get();
+    args_.training = options.training;
+    args_.eps = options.eps;
+    amp_tensor *grad_weight_ = nullptr;
+    args_.grad_weight = &grad_weight_;
+    amp_tensor *grad_bias_ = nullptr;
+    args_.grad_bias = &grad_bias_;
+    tensor first_(amp_batch_norm_backward_call(&args_));
+    std::tuple<tensor, tensor, tensor> results_(std::move(first_), tensor(grad_weight_), tensor(grad_bias_));
+    check_errors();
+    return results_;
 }
 
 /* input over (k + alpha * mean of squares of size neighbouring channels) to the power of beta.

@@ -31,6 +31,32 @@ AMP_API amp_tensor *amp_scaled_dot_product_attention_call(const amp_scaled_dot_p
 #define amp_scaled_dot_product_attention(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "query, key, value", amp_scaled_dot_product_attention_call(AMP_ARGS_(scaled_dot_product_attention, query, r1_, r2_, __VA_ARGS__)))
 #endif
 
+/* The gradients of scaled_dot_product_attention; grad_attn_mask is empty unless with_mask.
+ * scaled_dot_product_attention_backward(Tensor grad_output, Tensor query, Tensor key, Tensor value, Tensor?
+ *     attn_mask=None, bool is_causal=False, bool with_mask=False, *, float? scale=None, bool enable_gqa=False) ->
+ *     (Tensor grad_query, Tensor grad_key, Tensor grad_value, Tensor grad_attn_mask)
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_scaled_dot_product_attention_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_scaled_dot_product_attention_backward_args);
+    amp_tensor **grad_key AMP_ABSENT_;
+    amp_tensor **grad_value AMP_ABSENT_;
+    amp_tensor **grad_attn_mask AMP_ABSENT_;
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *query AMP_ABSENT_;
+    amp_tensor *key AMP_ABSENT_;
+    amp_tensor *value AMP_ABSENT_;
+    amp_tensor *attn_mask AMP_ABSENT_;
+    bool is_causal AMP_ABSENT_;
+    bool with_mask AMP_ABSENT_;
+    amp_opt_float scale AMP_ABSENT_;
+    bool enable_gqa AMP_ABSENT_;
+    unsigned char reserved_[7] AMP_ABSENT_;
+} amp_scaled_dot_product_attention_backward_args;
+AMP_API amp_tensor *amp_scaled_dot_product_attention_backward_call(const amp_scaled_dot_product_attention_backward_args *args);
+#ifndef __cplusplus
+#define amp_scaled_dot_product_attention_backward(r1_, r2_, r3_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, query, key, value", amp_scaled_dot_product_attention_backward_call(AMP_ARGS_(scaled_dot_product_attention_backward, grad_output, r1_, r2_, r3_, __VA_ARGS__)))
+#endif
+
 /* Multi-head attention with its projections; the second result only where need_weights.
  * native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight,
  *     Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool

@@ -21,6 +21,19 @@ struct scaled_dot_product_attention_options {
     scaled_dot_product_attention_options &with_enable_gqa(bool v_) { enable_gqa = v_; return *this; }
 };
 
+/* scaled_dot_product_attention_backward(Tensor grad_output, Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, bool with_mask=False, *, float? scale=None, bool enable_gqa=False) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value, Tensor grad_attn_mask) */
+struct scaled_dot_product_attention_backward_options {
+    bool is_causal{};
+    bool with_mask{};
+    amp_opt_float scale{};
+    bool enable_gqa{};
+
+    scaled_dot_product_attention_backward_options &with_is_causal(bool v_) { is_causal = v_; return *this; }
+    scaled_dot_product_attention_backward_options &with_with_mask(bool v_) { with_mask = v_; return *this; }
+    scaled_dot_product_attention_backward_options &with_scale(amp_opt_float v_) { scale = v_; return *this; }
+    scaled_dot_product_attention_backward_options &with_enable_gqa(bool v_) { enable_gqa = v_; return *this; }
+};
+
 /* native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor out, Tensor attn_weights) */
 struct native_multi_head_attention_options {
     amp_opt_bool need_weights{};
@@ -54,6 +67,31 @@ inline tensor scaled_dot_product_attention(const tensor &query, const tensor &ke
     args_.scale = options.scale;
     args_.enable_gqa = options.enable_gqa;
     return detail::made(amp_scaled_dot_product_attention_call(&args_));
+}
+
+/* The gradients of scaled_dot_product_attention; grad_attn_mask is empty unless with_mask.
+ * scaled_dot_product_attention_backward(Tensor grad_output, Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, bool with_mask=False, *, float? scale=None, bool enable_gqa=False) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value, Tensor grad_attn_mask) */
+inline std::tuple<tensor, tensor, tensor, tensor> scaled_dot_product_attention_backward(const tensor &grad_output, const tensor &query, const tensor &key, const tensor &value, const tensor &attn_mask = {}, const scaled_dot_product_attention_backward_options &options = {}) {
+    amp_scaled_dot_product_attention_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.query = query.get();
+    args_.key = key.get();
+    args_.value = value.get();
+    args_.attn_mask = attn_mask.get();
+    args_.is_causal = options.is_causal;
+    args_.with_mask = options.with_mask;
+    args_.scale = options.scale;
+    args_.enable_gqa = options.enable_gqa;
+    amp_tensor *grad_key_ = nullptr;
+    args_.grad_key = &grad_key_;
+    amp_tensor *grad_value_ = nullptr;
+    args_.grad_value = &grad_value_;
+    amp_tensor *grad_attn_mask_ = nullptr;
+    args_.grad_attn_mask = &grad_attn_mask_;
+    tensor first_(amp_scaled_dot_product_attention_backward_call(&args_));
+    std::tuple<tensor, tensor, tensor, tensor> results_(std::move(first_), tensor(grad_key_), tensor(grad_value_), tensor(grad_attn_mask_));
+    check_errors();
+    return results_;
 }
 
 /* Multi-head attention with its projections; the second result only where need_weights.

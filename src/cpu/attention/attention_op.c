@@ -119,8 +119,7 @@ amp_status amp_attention_read(const amp_call *call, amp_attention *t) {
 
 /* ---- Preparation ---------------------------------------------------------------------------------------------- */
 
-/* A mask to add, dense and of the user's own extents: 0 and −inf for a bool one. */
-static amp_status prepare_mask(const amp_call *call, const amp_tensor *mask, amp_dtype dtype, amp_tensor **prepared) {
+amp_status amp_attention_mask(const amp_call *call, const amp_tensor *mask, amp_dtype dtype, amp_tensor **prepared) {
     *prepared = NULL;
     if (!mask) return AMP_OK;
     amp_tensor *t = amp_tensor_new(call->op->name, dtype, mask->rank, mask->shape);
@@ -141,8 +140,7 @@ static amp_status prepare_mask(const amp_call *call, const amp_tensor *mask, amp
     return AMP_OK;
 }
 
-/* Elements of a row must be dense; the input as it is, or a copy. */
-static amp_status prepare_input(const amp_call *call, amp_tensor *input, amp_dtype dtype, amp_tensor **prepared) {
+amp_status amp_attention_input(const amp_call *call, amp_tensor *input, amp_dtype dtype, amp_tensor **prepared) {
     *prepared = input;
     if (input->dtype == dtype && (input->strides[input->rank - 1] == 1 || input->shape[input->rank - 1] <= 1))
         return AMP_OK;
@@ -164,29 +162,35 @@ static int64_t head_offset(const amp_attention *t, const amp_tensor *x, int64_t 
     return offset;
 }
 
-static const char *matrix(const amp_attention *t, const amp_tensor *x, int64_t index, int64_t group) {
+const char *amp_attention_matrix(const amp_attention *t, const amp_tensor *x, int64_t index, int64_t group) {
     return (const char *)amp_tensor_pointer(x) + head_offset(t, x, index, group) * (int64_t)amp_dtype_size(x->dtype);
 }
 
-amp_tensor *amp_attention_output(amp_call *call, const amp_attention *t, amp_dtype dtype) {
+amp_tensor *amp_attention_result(amp_call *call, int index, const amp_attention *t, int64_t heads, int64_t rows,
+                                 int64_t columns, amp_dtype dtype) {
     int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
     const int rank = t->batch_rank + 2, h = t->batch_rank - 1;
     memcpy(shape, t->batch, (size_t)t->batch_rank * sizeof *shape);
-    shape[rank - 2] = t->rows;
-    shape[rank - 1] = t->width;
-    if (h < 0) return amp_call_output(call, 0, dtype, rank, shape);
-    shape[h] = t->rows;
-    shape[h + 1] = t->batch[h];
-    const bool computes = amp_call_output(call, 0, dtype, rank, shape);
-    amp_tensor *memory = call->outputs[0];
+    shape[rank - 2] = rows;
+    shape[rank - 1] = columns;
+    if (h < 0) return amp_call_output(call, index, dtype, rank, shape);
+    shape[h] = rows;
+    shape[h + 1] = heads;
+    const bool computes = amp_call_output(call, index, dtype, rank, shape);
+    amp_tensor *memory = call->outputs[index];
     if (!memory) return NULL;
     memcpy(strides, memory->strides, sizeof strides);
     strides[h] = memory->strides[h + 1];
     strides[h + 1] = memory->strides[h];
-    shape[h] = t->batch[h];
-    shape[h + 1] = t->rows;
-    call->outputs[0] = amp_tensor_view(call->op->name, memory, rank, shape, strides, memory->offset);
-    return computes ? call->outputs[0] : NULL;
+    shape[h] = heads;
+    shape[h + 1] = rows;
+    call->outputs[index] = amp_tensor_view(call->op->name, memory, rank, shape, strides, memory->offset);
+    return computes ? call->outputs[index] : NULL;
+}
+
+amp_tensor *amp_attention_output(amp_call *call, const amp_attention *t, amp_dtype dtype) {
+    const int64_t heads = t->batch_rank > 0 ? t->batch[t->batch_rank - 1] : 1;
+    return amp_attention_result(call, 0, t, heads, t->rows, t->width, dtype);
 }
 
 int64_t amp_attention_heads(const amp_attention *t) {
@@ -210,15 +214,15 @@ amp_attention_head amp_attention_head_at(const amp_attention *t, int64_t index, 
                             .scale = (float)t->scale,
                             .causal = t->causal,
                             .first_row = row};
-    h.q = matrix(t, t->q, index, 1) + row * h.q_step * size;
-    h.k = matrix(t, t->k, index, t->group);
-    h.v = matrix(t, t->v, index, t->group);
-    h.out = (char *)(uintptr_t)matrix(t, t->out, index, 1) + row * h.out_step * size;
+    h.q = amp_attention_matrix(t, t->q, index, 1) + row * h.q_step * size;
+    h.k = amp_attention_matrix(t, t->k, index, t->group);
+    h.v = amp_attention_matrix(t, t->v, index, t->group);
+    h.out = (char *)(uintptr_t)amp_attention_matrix(t, t->out, index, 1) + row * h.out_step * size;
     if (t->mask) {
         const amp_tensor *m = t->mask;
         h.mask_row_step = extent(m, 2) == 1 ? 0 : m->strides[m->rank - 2];
         h.mask_key_step = extent(m, 1) == 1 ? 0 : 1;
-        h.mask = (const float *)(const void *)matrix(t, m, index, 1) + row * h.mask_row_step;
+        h.mask = (const float *)(const void *)amp_attention_matrix(t, m, index, 1) + row * h.mask_row_step;
     }
     return h;
 }
@@ -277,9 +281,9 @@ static amp_status run_narrow(amp_call *call, amp_attention *t, const amp_scaled_
     if (!kernel) kernel = amp_kernel_select(AMP_KERNEL_ATTENTION, AMP_F32, AMP_F32);
     if (!kernel) return amp_pending_error();
     call->note.kernel = kernel->name;
-    AMP_TRY(prepare_input(call, a->query, compute, &t->q));
-    AMP_TRY(prepare_input(call, a->key, compute, &t->k));
-    AMP_TRY(prepare_input(call, a->value, compute, &t->v));
+    AMP_TRY(amp_attention_input(call, a->query, compute, &t->q));
+    AMP_TRY(amp_attention_input(call, a->key, compute, &t->k));
+    AMP_TRY(amp_attention_input(call, a->value, compute, &t->v));
     amp_tensor *out = amp_attention_output(call, t, a->query->dtype);
     if (!out) return amp_pending_error();
     t->out = out;
@@ -293,7 +297,7 @@ static amp_status run_narrow(amp_call *call, amp_attention *t, const amp_scaled_
 
 static const double *f64_row(const amp_attention *t, const amp_tensor *x, int64_t index, int64_t group, int64_t row) {
     const int64_t step = x->rank < 2 ? 0 : x->strides[x->rank - 2]; /* a mask of keys alone has no rows */
-    return (const double *)(const void *)matrix(t, x, index, group) + row * step;
+    return (const double *)(const void *)amp_attention_matrix(t, x, index, group) + row * step;
 }
 
 /* One query row; `s` has room for a score of every key. */
@@ -323,9 +327,9 @@ static void attend_f64(const amp_attention *t, int64_t index, int64_t row, doubl
 }
 
 static amp_status run_f64(amp_call *call, amp_attention *t, const amp_scaled_dot_product_attention_args *a) {
-    AMP_TRY(prepare_input(call, a->query, AMP_F64, &t->q));
-    AMP_TRY(prepare_input(call, a->key, AMP_F64, &t->k));
-    AMP_TRY(prepare_input(call, a->value, AMP_F64, &t->v));
+    AMP_TRY(amp_attention_input(call, a->query, AMP_F64, &t->q));
+    AMP_TRY(amp_attention_input(call, a->key, AMP_F64, &t->k));
+    AMP_TRY(amp_attention_input(call, a->value, AMP_F64, &t->v));
     t->out = amp_attention_output(call, t, AMP_F64);
     if (!t->out) return amp_pending_error();
     double *scores = amp_alloc((size_t)(t->keys + 1) * sizeof *scores);
@@ -350,6 +354,6 @@ amp_status cpu_scaled_dot_product_attention(amp_call *call) {
     amp_attention t;
     AMP_TRY(amp_attention_read(call, &t));
     AMP_TRY(check_scratch(call, &t));
-    AMP_TRY(prepare_mask(call, a->attn_mask, wide ? AMP_F64 : AMP_F32, &t.mask));
+    AMP_TRY(amp_attention_mask(call, a->attn_mask, wide ? AMP_F64 : AMP_F32, &t.mask));
     return wide ? run_f64(call, &t, a) : run_narrow(call, &t, a);
 }

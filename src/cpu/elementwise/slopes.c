@@ -52,8 +52,6 @@ SLOPE(softplus, x * c->p > c->q ? d : d * sigmoid(x * c->p))
 SLOPE(log_sigmoid, d *sigmoid(-x))
 SLOPE(hardsigmoid, fabs(x) < 3.0 ? d * (double)(1.0F / 6.0F) : 0.0)
 SLOPE(hardswish, x <= -3.0 ? 0.0 : x >= 3.0 ? d : d * (x / 3.0 + 0.5))
-SLOPE(softmax, x *(d - c->p))
-SLOPE(log_softmax, d - exp(x) * c->p)
 
 #define ROW(NAME, name) [AMP_SLOPE_##NAME] = {AMP_KERNEL_SLOPE_##NAME, name##_f64},
 static const struct {

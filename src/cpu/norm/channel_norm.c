@@ -7,10 +7,10 @@
 
 #include "amp/ops.h"
 #include "call/call.h"
-#include "core/layout.h"
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
+#include "cpu/norm/channels_last.h"
 #include "cpu/registry/kernels.h"
 #include "steps/row_rules.h"
 
@@ -353,17 +353,6 @@ static void update_running(amp_tensor *running, const double *value, double mome
 
 /* ---- batch_norm -------------------------------------------------------------------------------------------------- */
 
-/* Dense memory with the channels innermost: strides as of [batch, …, channels]. */
-static bool is_channels_last(const amp_tensor *t) {
-    int64_t strides[AMP_MAX_RANK];
-    if (t->rank < 3 || t->strides[1] != 1) return false;
-    amp_channels_last_strides(t->rank, t->shape, strides);
-    for (int d = 0; d < t->rank; d++) {
-        if (t->shape[d] != 1 && t->strides[d] != strides[d]) return false;
-    }
-    return true;
-}
-
 /* The output in the input's own order. */
 static amp_status make_output_like(norm *p) {
     const amp_tensor *in = p->in;
@@ -408,7 +397,8 @@ amp_status cpu_batch_norm(amp_call *call) {
                         amp_describe(a->input));
     }
     AMP_TRY(make_statistics(call, p.channels, &s));
-    const bool wide = p.in->dtype == AMP_F64, last = !wide && is_channels_last(p.in) && !amp_tensor_is_dense(p.in);
+    const bool wide = p.in->dtype == AMP_F64,
+               last = !wide && amp_lies_channels_last(p.in) && !amp_tensor_is_dense(p.in);
     const bool by_columns = last || (!wide && p.inner < SHORT_ROW);
     if (!last) AMP_TRY(make_dense(&p, by_columns ? 0 : 2));
     AMP_TRY(last ? make_output_like(&p) : make_output(&p));

@@ -1,5 +1,5 @@
 /* Gradients of softmax and log_softmax along the last dimension, from d, that of the result y, row by row: y·(d - Σ d·y) and
- * d - e^y·Σ d. The sums are taken as kernels of sums take them; 16-bit rows are widened into buffers of a thread. */
+ * d - e^y·Σ d. f16 rows are widened into buffers of a thread. */
 #include <math.h>
 #include <omp.h>
 
@@ -16,15 +16,8 @@ typedef struct rows {
     amp_dtype compute;
     int64_t length, count;
     bool logarithm;
-    amp_slope_function *slope;
-    amp_dot_function *dot;
-    amp_reduce_function *sum;
+    amp_softmax_slope_function *slope;
 } rows;
-
-static void row_f32(const rows *r, float *out, const float *d, const float *y) {
-    const float numbers[3] = {(float)(r->logarithm ? r->sum(d, r->length) : r->dot(d, y, r->length))};
-    r->slope(out, d, y, r->length, numbers);
-}
 
 static void row_f64(const rows *r, double *out, const double *d, const double *y) {
     double sum = 0.0;
@@ -44,10 +37,10 @@ static void *row_of(const rows *r, const amp_tensor *t, int64_t index, void *buf
 static void run_row(const rows *r, int64_t index, char *buffers, size_t bytes) {
     const void *d = row_of(r, r->d, index, buffers, true), *y = row_of(r, r->y, index, buffers + bytes, true);
     void *out = row_of(r, r->out, index, buffers, false);
-    if (r->compute == AMP_F32)
-        row_f32(r, out, d, y);
-    else
+    if (r->compute == AMP_F64)
         row_f64(r, out, d, y);
+    else
+        r->slope(out, d, y, r->length);
     if (out != buffers) return;
     const int64_t size = (int64_t)amp_dtype_size(r->out->dtype);
     char *to = (char *)amp_tensor_pointer(r->out) + index * r->length * size;
@@ -77,16 +70,15 @@ static amp_status run_rows(const amp_call *call, const rows *r) {
 }
 
 amp_status amp_cpu_softmax_slope(amp_call *call, amp_tensor *d, amp_tensor *y, bool logarithm) {
-    const amp_kernel_family family = logarithm ? AMP_KERNEL_SLOPE_LOG_SOFTMAX : AMP_KERNEL_SLOPE_SOFTMAX;
-    const amp_kernel *slope = amp_kernel_select(family, AMP_F32, AMP_F32);
+    const amp_kernel_family family = logarithm ? AMP_KERNEL_LOG_SOFTMAX_SLOPE : AMP_KERNEL_SOFTMAX_SLOPE;
+    const amp_dtype dtype = amp_kernel_dtype(family, y->dtype);
     rows r = {.d = amp_contiguous(d), .y = amp_contiguous(y), .logarithm = logarithm};
-    r.dot = (amp_dot_function *)amp_kernel_get(AMP_KERNEL_DOT, AMP_F32, AMP_F32);
-    r.sum = (amp_reduce_function *)amp_kernel_get(AMP_KERNEL_SUM, AMP_F32, AMP_F32);
+    r.compute = y->dtype == AMP_F64 ? AMP_F64 : dtype;
+    const amp_kernel *slope = amp_kernel_select(family, dtype, dtype);
     r.out = amp_call_output(call, 0, y->dtype, y->rank, y->shape);
-    if (!slope || !r.d || !r.y || !r.dot || !r.sum || !r.out) return amp_pending_error();
-    r.slope = (amp_slope_function *)slope->function;
-    r.compute = amp_compute_dtype(y->dtype);
-    if (r.compute == AMP_F32) call->note.kernel = slope->name;
+    if (!slope || !r.d || !r.y || !r.out) return amp_pending_error();
+    r.slope = (amp_softmax_slope_function *)slope->function;
+    if (r.compute != AMP_F64) call->note.kernel = slope->name;
     r.length = y->shape[y->rank - 1];
     r.count = r.length ? amp_tensor_elements(y) / r.length : 0;
     return r.count ? run_rows(call, &r) : AMP_OK;

@@ -42,6 +42,32 @@ typedef void amp_attention_part_function(const amp_attention_head *head, int64_t
 /* Enough for every row of the registry. */
 size_t amp_attention_packed_bytes(int64_t keys, int64_t depth, int64_t width);
 
+/* ---- Gradients ---------------------------------------------------------------------------------------------------- */
+/* AMP_ATTENTION_STRIP: keys whose scores are kept at a time. */
+enum { AMP_ATTENTION_BACKWARD_ROWS = 64, AMP_ATTENTION_STRIP = 3840 };
+
+/* What the gradients of a block of rows are written to; `step`s are those of amp_attention_padded. */
+typedef struct amp_attention_gradients {
+    float *q; /* [rows][depth], set, yet to be multiplied by the scale … */
+    float *k,
+        *v; /* … as k is, [keys][depth] and [keys][width]: added to; up to 5 rows behind the last key are written too */
+    int64_t depth_step, width_step;
+} amp_attention_gradients;
+
+/* For up to AMP_ATTENTION_BACKWARD_ROWS rows of a head, whose `out` is read: it is the gradient of the result.
+ *
+ *     dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P (dP − Σ P dP),  dK = dSᵀ Q·scale,  dQ = dS K·scale
+ *
+ * with P the weights. A row whose keys are all masked has none, and gives zeros. `room`: amp_attention_backward_bytes(…), 64-byte
+ * aligned; `reuse`: k and v are those of the call before. */
+typedef void amp_attention_backward_function(const amp_attention_head *head, const amp_attention_gradients *gradients,
+                                             void *room, bool reuse);
+size_t amp_attention_backward_bytes(int64_t keys, int64_t depth, int64_t width);
+/* Elements of a row of sums. */
+static inline int64_t amp_attention_padded(int64_t columns) {
+    return (columns + 15) / 16 * 16;
+}
+
 /* Requirements of the bf16 kernels: depth is even (AVX512_BF16), or a multiple of 32 (AMX). The problem is the head;
  * NULL holds. */
 bool amp_attention_depth_is_even(const void *problem);

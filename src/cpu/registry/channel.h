@@ -3,6 +3,7 @@
 #ifndef AMP_CPU_CHANNEL_H
 #define AMP_CPU_CHANNEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Count, mean, and Σ(x − mean)² of the elements so far. */
@@ -29,6 +30,54 @@ typedef void amp_column_sums_function(double *sum, double *squares, const float 
 /* out[i] = (in[i] − mean[k])·scale[k] + shift[k], out may be in. standardize_row: k = 0; standardize_columns: k = i. */
 typedef void amp_standardize_function(float *out, const float *in, const float *mean, const float *scale,
                                       const float *shift, int64_t n);
+
+/* ---- Gradients of norms and softmax: x is what was normalised, d the gradient of the result; these and what is written are of the row's
+ * dtype, numbers and parameters f32 ---------------------------------------------------------------------------------- */
+
+/* Moments of the x so far, Σ d, and Σ d·(x − moments.mean). */
+typedef struct amp_slope_sums {
+    amp_moments moments;
+    double d, dot;
+} amp_slope_sums;
+
+/* Those of both. */
+static inline amp_slope_sums amp_slope_sums_join(amp_slope_sums a, amp_slope_sums b) {
+    const amp_moments both = amp_moments_join(a.moments, b.moments);
+    const double dot = a.dot + (a.moments.mean - both.mean) * a.d + b.dot + (b.moments.mean - both.mean) * b.d;
+    const amp_slope_sums sums = {both, a.d + b.d, dot};
+    return sums;
+}
+
+/* Adds n elements; in blocks, as amp_moments_function. */
+typedef void amp_slope_sums_function(amp_slope_sums *sums, const void *x, const void *d, int64_t n);
+
+/* Σ (x − centre), Σ (x − centre)², Σ d and Σ d·(x − centre) of a column. */
+enum { AMP_SLOPE_COLUMN_SUMS = 4 };
+
+/* Adds to sums[s·step + i] those of the n columns of dense rows, at most AMP_SLOPE_ROWS of them, which are summed in f32. */
+enum { AMP_SLOPE_ROWS = 64 };
+typedef void amp_slope_columns_function(double *sums, int64_t step, const void *x, const void *d, const float *centre,
+                                        int64_t rows, int64_t n);
+
+/* out[i] = a[k]·d[i] + b[k]·(x[i] − mean[k]) + c[k], out may be d or x. norm_slope_row: k = 0; norm_slope_columns: k = i. */
+typedef struct amp_norm_slope_numbers {
+    const float *mean, *a, *b, *c;
+} amp_norm_slope_numbers;
+typedef void amp_norm_slope_function(void *out, const void *x, const void *d, const amp_norm_slope_numbers *numbers,
+                                     int64_t n);
+
+/* A row of layer_norm, or of rms_norm, whose mean counts as 0: out = rstd·(g − mean(g) − x̂·mean(g·x̂)) with g = d·weight, and
+ * dweight += d·x̂, dbias += d. weight, dweight and dbias may be NULL; out may be d or x. */
+typedef struct amp_norm_row {
+    const float *weight;
+    float *dweight, *dbias;
+    double eps;
+    bool is_centred;
+} amp_norm_row;
+typedef void amp_norm_row_slope_function(void *out, const void *x, const void *d, const amp_norm_row *row, int64_t n);
+
+/* A row of the result y: softmax_slope out = y·(d − Σ d·y), log_softmax_slope out = d − e^y·Σ d; out may be d or y. */
+typedef void amp_softmax_slope_function(void *out, const void *d, const void *y, int64_t n);
 
 /* What local_response_norm divides by: (k + factor · Σ x²)^(quarters / 4), quarters 2, 3 or 4. */
 typedef struct amp_response {

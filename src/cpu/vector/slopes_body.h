@@ -81,13 +81,6 @@ SLOPE s_hardswish(ARGUMENTS) {
     return v_select(v_unordered(x, x), inner, v_select(v_lt(x, three), lower, d));
 }
 
-SLOPE s_softmax(ARGUMENTS) {
-    return x * (d - p);
-}
-SLOPE s_log_softmax(ARGUMENTS) {
-    return v_fma(-v_exp(x), p, d);
-}
-
 #define DEFINE_SLOPE(NAME, name)                                                                                       \
     void KERNEL(name)(float *out, const float *d, const float *x, int64_t n, const float *numbers) {                   \
         const vf p = v_set1(numbers[0]), q = v_set1(numbers[1]), r = v_set1(numbers[2]);                               \

@@ -176,6 +176,35 @@ void run(amp_standardize_function *f, const amp_kernel &k, Operands &m, int64_t 
     const float *in = m.input(n), *mean = m.input(channels), *scale = m.input(channels), *shift = m.input(channels);
     f(m.output(n), in, mean, scale, shift, n);
 }
+void run(amp_slope_sums_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *x = m.input(n, k.in), *d = m.input(n, k.in);
+    f(reinterpret_cast<amp_slope_sums *>(m.sums(5)), x, d, n);
+}
+void run(amp_slope_columns_function *f, const amp_kernel &k, Operands &m, int64_t length) {
+    const int64_t rows = 3, n = std::min<int64_t>(length, 250); // the sums of more fill more than a page
+    const void *x = m.input(rows * n, k.in), *d = m.input(rows * n, k.in);
+    const float *centre = m.input(n);
+    f(m.sums(AMP_SLOPE_COLUMN_SUMS * n), n, x, d, centre, rows, n);
+}
+void run(amp_norm_slope_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const int64_t channels = k.family == AMP_KERNEL_NORM_SLOPE_ROW ? 1 : n;
+    const void *x = m.input(n, k.in), *d = m.input(n, k.in);
+    const amp_norm_slope_numbers p = {m.input(channels), m.input(channels), m.input(channels), m.input(channels)};
+    f(m.output(n, amp_dtype_size(k.out)), x, d, &p, n);
+}
+void run(amp_norm_row_slope_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *x = m.input(n, k.in), *d = m.input(n, k.in);
+    float *const dweight = m.output(n), *const dbias = m.output(n);
+    for (int64_t i = 0; i < n; i++) dweight[i] = dbias[i] = 0.25F * float(i);
+    const amp_norm_row row = {m.input(n), dweight, dbias, 1e-5, true};
+    const amp_norm_row plain = {nullptr, nullptr, nullptr, 1e-5, false};
+    f(m.output(n, amp_dtype_size(k.out)), x, d, &row, n);
+    f(m.output(n, amp_dtype_size(k.out)), x, d, &plain, n);
+}
+void run(amp_softmax_slope_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const void *d = m.input(n, k.in), *y = m.input(n, k.in);
+    f(m.output(n, amp_dtype_size(k.out)), d, y, n);
+}
 void run(amp_respond_function *f, const amp_kernel &, Operands &m, int64_t n) {
     const amp_response r = {1, 0.5, 3};
     const float *x = m.input(n), *in[] = {m.input(n), x};
@@ -242,6 +271,7 @@ void run(amp_gemm_pack_function *, const amp_kernel &, Operands &, int64_t) {}
 void run(amp_depthwise_function *, const amp_kernel &, Operands &, int64_t) {}
 void run(amp_attention_function *, const amp_kernel &, Operands &, int64_t) {}
 void run(amp_attention_part_function *, const amp_kernel &, Operands &, int64_t) {}
+void run(amp_attention_backward_function *, const amp_kernel &, Operands &, int64_t) {}
 void run(amp_fft_function *, const amp_kernel &, Operands &, int64_t) {}
 
 void run(const amp_kernel &kernel, Operands &m, int64_t n) {
