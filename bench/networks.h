@@ -97,9 +97,19 @@ static amp_tensor *run_bert_layer(const bert *b, const bert_layer *l, amp_tensor
     return bert_normed(b, a, x, l->norm);
 }
 
+/* What a layer makes goes with it, but for its result, and what the tape has saved. */
 static amp_tensor *run_bert(const bert *b, amp_tensor *x) {
-    for (int i = 0; i < b->count; i++) x = run_bert_layer(b, &b->layers[i], x);
-    return x;
+    for (int i = 0; i + 1 < b->count; i++) {
+        amp_tensor *y = NULL;
+        amp_scope {
+            y = amp_keep(network_require(run_bert_layer(b, &b->layers[i], x)));
+        }
+        if (i > 0) amp_release(x);
+        x = y;
+    }
+    amp_tensor *y = run_bert_layer(b, &b->layers[b->count - 1], x);
+    if (b->count > 1) amp_release(x);
+    return y;
 }
 
 /* ---- ResNet-50: [batch, 3, side, side], channels last → [batch, 1000] -------------------------------------------- */

@@ -7,7 +7,6 @@
 #include "amp/ops.h"
 #include "steps/activation.h"
 #include "steps/conv.h"
-#include "steps/conv_back.h"
 #include "steps/fft_lines.h"
 #include "steps/linalg.h"
 #include "steps/matmul.h"

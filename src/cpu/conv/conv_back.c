@@ -15,7 +15,6 @@
 #include "cpu/dnnl/dnnl_engine.h"
 #include "cpu/product/matmul.h"
 #include "machine/isa.h"
-#include "steps/conv_back.h"
 
 enum {
     PIECE_PRODUCTS =
