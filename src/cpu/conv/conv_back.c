@@ -251,9 +251,15 @@ static dnnl_status_t run(const amp_conv_back *c, amp_dnnl_primitive *p, const ke
 }
 
 /* ---- The step ------------------------------------------------------------------------------------------------------- */
-/* An image as oneDNN takes it; one axis is a line. */
+/* An image as oneDNN takes it: no gaps. */
 static bool lies_channels_last(const amp_tensor *t) {
-    return !t || (t->rank == 4 && t->storage && amp_is_channels_last(t));
+    int64_t dense[AMP_MAX_RANK];
+    if (!t) return true;
+    if (t->rank != 4 || !t->storage) return false;
+    amp_channels_last_strides(t->rank, t->shape, dense);
+    for (int d = 0; d < t->rank; d++)
+        if (t->shape[d] != 1 && t->strides[d] != dense[d]) return false;
+    return true;
 }
 
 /* oneDNN takes no padding that cuts the image. */
@@ -290,7 +296,7 @@ amp_status amp_cpu_convolve_back(amp_call *call, const amp_conv_back *c, bool *s
     const int64_t slices = slices_of(&k);
     k.batch /= slices;
     *served = false;
-    if (!c->writes_weight) AMP_TRY(amp_cpu_matmul_operand(call, c->w, true));
+    if (!c->writes_weight) AMP_TRY(amp_cpu_matmul_operand(call, c->w, false));
     amp_dnnl_primitive *p = amp_dnnl_take(&gradients, &k, &s);
     const amp_status status = p && p->primitive ? run_with(call, c, p, &k, slices, served) : AMP_OK;
     amp_dnnl_give_back(p);

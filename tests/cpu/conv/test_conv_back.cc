@@ -150,6 +150,29 @@ TEST(ConvBackArguments, WhatNoConvolutionMakesIsRefused) {
     amp_clear_error();
 }
 
+// Channels last, but a part of something wider: no kernel that steps through it densely may run.
+TEST(ConvBackArguments, ImagesMayHaveGaps) {
+    const Scope scope;
+    const Layer &l = layers[0];
+    Layer wide = l;
+    wide.width += 4;
+    const amp_dims ones = AMP_DIMS(1, 1);
+    amp_tensor *x = op("narrow", {values(AMP_F32, wide.x(), 1, true, false), 3, 1, l.width});
+    amp_tensor *back = op("narrow", {values(AMP_F32, wide.y(), 3, true, false), 3, 2, l.extent(l.width)});
+    amp_tensor *w = values(AMP_F32, l.w(), 2, false, false);
+    const auto dense = [](amp_tensor *t) { return op("contiguous", {t}); };
+    const auto of_weight = [&](amp_tensor *a, amp_tensor *b) {
+        return numbers_of(op("conv_weight", {a, dims(l.w()), b, ones, ones, ones}));
+    };
+    const auto of_input = [&](amp_tensor *b) {
+        return numbers_of(op("conv_input", {dims(l.x()), w, b, ones, ones, ones}));
+    };
+    const std::vector<double> weight = of_weight(x, back), same_weight = of_weight(dense(x), dense(back));
+    for (size_t i = 0; i < weight.size(); i++) ASSERT_NEAR(weight[i], same_weight[i], 1e-3) << "at " << i;
+    const std::vector<double> input = of_input(back), same_input = of_input(dense(back));
+    for (size_t i = 0; i < input.size(); i++) ASSERT_NEAR(input[i], same_input[i], 1e-3) << "at " << i;
+}
+
 TEST(MmDtype, KeepsTheSumsOfBf16) {
     const Scope scope;
     amp_tensor *a = values(AMP_BF16, {33, 70}, 1, false, false), *b = values(AMP_BF16, {70, 45}, 2, false, false);
