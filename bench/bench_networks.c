@@ -42,7 +42,7 @@ static void prepare(const options *o) {
     const int64_t tokens[] = {o->batch, o->tokens, BERT_WIDTH}, image[] = {o->batch, o->side, o->side, 3};
     bench.device = o->cuda ? AMP_DEVICE_CUDA : AMP_DEVICE_CPU;
     amp_scope {
-        make_bert(&bench.bert, o->layers, bench.device);
+        make_bert(&bench.bert, o->layers, BERT_WIDTH, BERT_HEADS, bench.device);
         make_resnet(&bench.resnet, bench.device);
         bench.inputs[0] = random_on(bench.device, 1.0f, 0.0f, 3, tokens);
         amp_tensor *pixels = random_on(bench.device, 1.0f, 0.0f, 4, image);

@@ -42,7 +42,7 @@ static affine random_affine(amp_device device, int rank, const int64_t *shape) {
                     random_parameter(device, 0.1f, 0.0f, 1, shape)};
 }
 
-/* ---- BERT-base's encoder: [batch, tokens, 768] → the same -------------------------------------------------------- */
+/* ---- The encoder of BERT: [batch, tokens, width] → the same ------------------------------------------------------- */
 
 enum { BERT_MOST_LAYERS = 12, BERT_WIDTH = 768, BERT_HEADS = 12 };
 
@@ -50,8 +50,9 @@ typedef struct bert_layer {
     affine query, key, value, output, output_norm, up, down, norm;
 } bert_layer;
 
+/* BERT-base: 12 layers, width 768, 12 heads. What stands between two products is four times as wide. */
 typedef struct bert {
-    int count; /* of layers: 12 in BERT-base */
+    int count, width, heads;
     bert_layer layers[BERT_MOST_LAYERS];
 } bert;
 
@@ -59,44 +60,56 @@ static affine bert_linear(amp_device device, int64_t outputs, int64_t inputs) {
     return random_affine(device, 2, (const int64_t[]){outputs, inputs});
 }
 
-static affine bert_norm(amp_device device) {
-    const int64_t width = BERT_WIDTH;
+static affine bert_norm(amp_device device, int64_t width) {
     return (affine){random_parameter(device, 0.1f, 1.0f, 1, &width), random_parameter(device, 0.1f, 0.0f, 1, &width)};
 }
 
-static void make_bert(bert *b, int layers, amp_device device) {
+static void make_bert(bert *b, int layers, int width, int heads, amp_device device) {
     b->count = layers;
+    b->width = width;
+    b->heads = heads;
     for (int i = 0; i < b->count; i++) {
         bert_layer *l = &b->layers[i];
         affine *const square[] = {&l->query, &l->key, &l->value, &l->output};
-        for (int k = 0; k < 4; k++) *square[k] = bert_linear(device, BERT_WIDTH, BERT_WIDTH);
-        l->up = bert_linear(device, 4 * BERT_WIDTH, BERT_WIDTH);
-        l->down = bert_linear(device, BERT_WIDTH, 4 * BERT_WIDTH);
-        l->output_norm = bert_norm(device);
-        l->norm = bert_norm(device);
+        for (int k = 0; k < 4; k++) *square[k] = bert_linear(device, width, width);
+        l->up = bert_linear(device, 4 * width, width);
+        l->down = bert_linear(device, width, 4 * width);
+        l->output_norm = bert_norm(device, width);
+        l->norm = bert_norm(device, width);
     }
 }
 
-static amp_tensor *bert_heads(amp_tensor *x, affine a) {
+static amp_tensor *bert_heads(const bert *b, amp_tensor *x, affine a) {
     amp_tensor *y = amp_linear(x, a.weight, a.bias);
-    return amp_transpose(amp_view(y, AMP_DIMS(amp_tensor_size(x, 0), -1, BERT_HEADS, BERT_WIDTH / BERT_HEADS)), 1, 2);
+    return amp_transpose(amp_view(y, AMP_DIMS(amp_tensor_size(x, 0), -1, b->heads, b->width / b->heads)), 1, 2);
 }
 
-static amp_tensor *bert_normed(amp_tensor *x, amp_tensor *y, affine a) {
-    return amp_layer_norm(amp_add(x, y), AMP_DIMS(BERT_WIDTH), a.weight, a.bias, .eps = AMP_SET(1e-12));
+static amp_tensor *bert_normed(const bert *b, amp_tensor *x, amp_tensor *y, affine a) {
+    return amp_layer_norm(amp_add(x, y), AMP_DIMS(b->width), a.weight, a.bias, .eps = AMP_SET(1e-12));
 }
 
+static amp_tensor *run_bert_layer(const bert *b, const bert_layer *l, amp_tensor *x) {
+    amp_tensor *a = amp_scaled_dot_product_attention(bert_heads(b, x, l->query), bert_heads(b, x, l->key),
+                                                     bert_heads(b, x, l->value));
+    a = amp_linear(amp_flatten(amp_transpose(a, 1, 2), 2), l->output.weight, l->output.bias);
+    x = bert_normed(b, a, x, l->output_norm);
+    a = amp_linear(amp_gelu(amp_linear(x, l->up.weight, l->up.bias)), l->down.weight, l->down.bias);
+    return bert_normed(b, a, x, l->norm);
+}
+
+/* What a layer makes goes with it, but for its result, and what the tape has saved. */
 static amp_tensor *run_bert(const bert *b, amp_tensor *x) {
-    for (int i = 0; i < b->count; i++) {
-        const bert_layer *l = &b->layers[i];
-        amp_tensor *a =
-            amp_scaled_dot_product_attention(bert_heads(x, l->query), bert_heads(x, l->key), bert_heads(x, l->value));
-        a = amp_linear(amp_flatten(amp_transpose(a, 1, 2), 2), l->output.weight, l->output.bias);
-        x = bert_normed(a, x, l->output_norm);
-        a = amp_linear(amp_gelu(amp_linear(x, l->up.weight, l->up.bias)), l->down.weight, l->down.bias);
-        x = bert_normed(a, x, l->norm);
+    for (int i = 0; i + 1 < b->count; i++) {
+        amp_tensor *y = NULL;
+        amp_scope {
+            y = amp_keep(network_require(run_bert_layer(b, &b->layers[i], x)));
+        }
+        if (i > 0) amp_release(x);
+        x = y;
     }
-    return x;
+    amp_tensor *y = run_bert_layer(b, &b->layers[b->count - 1], x);
+    if (b->count > 1) amp_release(x);
+    return y;
 }
 
 /* ---- ResNet-50: [batch, 3, side, side], channels last → [batch, 1000] -------------------------------------------- */
@@ -115,6 +128,7 @@ typedef struct resnet {
         conv_bn narrow, middle, wide, shortcut; /* shortcut.window: NULL where the block keeps its shape */
     } blocks[RESNET_BLOCKS];
     affine classifier;
+    bool training; /* batch_norm by the statistics of the batch */
 } resnet;
 
 static conv_bn make_conv(amp_device device, int64_t out, int64_t in, int64_t kernel, int64_t stride) {
@@ -145,19 +159,19 @@ static void make_resnet(resnet *r, amp_device device) {
     r->classifier = random_affine(device, 2, (const int64_t[]){RESNET_CLASSES, in});
 }
 
-static amp_tensor *run_conv(const conv_bn *c, amp_tensor *x) {
+static amp_tensor *run_conv(const resnet *r, const conv_bn *c, amp_tensor *x) {
     amp_tensor *y =
         amp_conv2d(x, c->window, .stride = AMP_DIMS(c->stride, c->stride), .padding = AMP_DIMS(c->padding, c->padding));
-    return amp_batch_norm(y, c->mean, c->variance, c->norm.weight, c->norm.bias);
+    return amp_batch_norm(y, c->mean, c->variance, c->norm.weight, c->norm.bias, .training = r->training);
 }
 
 static amp_tensor *run_resnet(const resnet *r, amp_tensor *x) {
-    x = amp_relu_(run_conv(&r->first, x));
+    x = amp_relu_(run_conv(r, &r->first, x));
     x = amp_max_pool2d(x, AMP_DIMS(3, 3), .stride = AMP_DIMS(2, 2), .padding = AMP_DIMS(1, 1));
     for (int i = 0; i < RESNET_BLOCKS; i++) {
-        amp_tensor *y = amp_relu_(run_conv(&r->blocks[i].narrow, x));
-        y = run_conv(&r->blocks[i].wide, amp_relu_(run_conv(&r->blocks[i].middle, y)));
-        x = amp_relu_(amp_add_(y, r->blocks[i].shortcut.window ? run_conv(&r->blocks[i].shortcut, x) : x));
+        amp_tensor *y = amp_relu_(run_conv(r, &r->blocks[i].narrow, x));
+        y = run_conv(r, &r->blocks[i].wide, amp_relu_(run_conv(r, &r->blocks[i].middle, y)));
+        x = amp_relu_(amp_add_(y, r->blocks[i].shortcut.window ? run_conv(r, &r->blocks[i].shortcut, x) : x));
     }
     x = amp_flatten(amp_adaptive_avg_pool2d(x, AMP_DIMS(1, 1)), 1);
     return amp_linear(x, r->classifier.weight, r->classifier.bias);

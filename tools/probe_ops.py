@@ -216,6 +216,8 @@ WRITTEN = {
     "sigmoid_backward": {"grad_output": (2, 3), "output": (2, 3)},
     "silu_backward": {"grad_output": (2, 3), "input": (2, 3)},
     "slogdet": {"input": (3, 3)},
+    "conv_input": {"input_size": [1, 2, 4, 4], "weight": (3, 2, 2, 2), "grad_output": (1, 3, 3, 3), "stride": [1, 1], "padding": [0, 0], "dilation": [1, 1]},
+    "conv_weight": {"input": (1, 2, 4, 4), "weight_size": [3, 2, 2, 2], "grad_output": (1, 3, 3, 3), "stride": [1, 1], "padding": [0, 0], "dilation": [1, 1]},
     "avg_pool_backward": {"grad_output": (1, 2, 2), "input_size": [4, 4], "kernel_size": [2, 2]},
     "adaptive_avg_pool_backward": {"grad_output": (1, 2, 2), "input_size": [4, 4]},
     "upsample_backward": {"grad_output": (1, 2, 4, 4), "input_size": [2, 2], "mode": "bilinear"},

@@ -39,6 +39,11 @@ bool amp_gradient_wants(const amp_gradient *g, const void *field) {
     return slot >= 0 && g->wanted[slot];
 }
 
+amp_dtype amp_gradient_dtype(const amp_gradient *g, const void *field) {
+    const int slot = slot_of(g, field);
+    return slot >= 0 ? g->dtypes[slot] : AMP_DTYPE_NONE;
+}
+
 void amp_gradient_give(amp_gradient *g, const void *field, amp_tensor *gradient) {
     const int slot = slot_of(g, field);
     if (slot < 0 || !g->wanted[slot] || !gradient) return;

@@ -26,10 +26,14 @@ struct amp_gradient {
     amp_random_place random; /* from where the op took random numbers, if it did */
     /* By argument: tensors and elements of lists, in their order. */
     const bool *wanted;
+    const amp_dtype *dtypes; /* what the tape makes of what is given: f32 for an argument that was cast from f32 */
     amp_tensor **given;
     amp_tensor *const *saved; /* … of a node of no op: the tensors, in no struct */
 };
 
 /* amp_gradient_wants and amp_gradient_give are in amp/user.h. */
+
+/* The dtype that the argument's gradient arrives in; what can be made in it need not be converted. */
+amp_dtype amp_gradient_dtype(const amp_gradient *g, const void *field);
 
 #endif /* AMP_CALL_GRADIENT_H */

@@ -1,6 +1,7 @@
-/* Large blocks. What comes from the system at once is a segment; a request that a free block has room for cuts its part
- * off, and a block that is freed joins its free neighbours. So a program whose shapes change finds room in what the
- * shapes before it left, where a list for each size would keep the most that it ever had of every size.
+/* Large blocks. What comes from the system at once is a segment, of one request or, where a program holds much, of several; a
+ * request that a free block has room for cuts its part off, and a block that is freed joins its free neighbours. So a program
+ * whose shapes change finds room in what the shapes before it left, where a list for each size would keep the most that it
+ * ever had of every size.
  *
  * Free blocks of one class lie in one bin: one of class k or above has room for a request of class k. Joining does not
  * help against segments that grow step by step, each a little too small for the next request. So there is a bound: no
@@ -8,10 +9,17 @@
  * segments that are wholly free go back first, the small ones before the large. */
 #include "core/large_blocks.h"
 
+#include "core/counters.h"
 #include "core/hot.h"
 #include "core/lock.h"
 
-enum { SLACK = 16 << 20, WORD_BITS = 64, WORDS = (AMP_BLOCK_CLASSES + WORD_BITS - 1) / WORD_BITS };
+enum {
+    SLACK = 16 << 20,
+    SHARE = 16,
+    MOST_SEGMENT = 64 << 20,
+    WORD_BITS = 64,
+    WORDS = (AMP_BLOCK_CLASSES + WORD_BITS - 1) / WORD_BITS
+};
 
 /* Behind the header of a free block. */
 typedef struct free_part {
@@ -172,20 +180,33 @@ static size_t bound_before(size_t bytes) {
     return most + most / 4 + SLACK - bytes;
 }
 
+/* Bytes of a segment for a block of so many: a share of what is in use at most, so that in a program that holds much, blocks of many
+ * sizes find each other's room. The rest of it is not touched before it is wanted. */
+static size_t segment_for(size_t bytes) {
+    amp_lock(AMP_LOCK_MEMORY);
+    const size_t share = most_in_use / SHARE, most = share < MOST_SEGMENT ? share : MOST_SEGMENT;
+    amp_unlock(AMP_LOCK_MEMORY);
+    return bytes < most ? amp_block_class_bytes(amp_block_class_of(most)) : bytes;
+}
+
 amp_block *amp_large_make(unsigned size_class) {
     const size_t bytes = amp_block_class_bytes(size_class);
-    (void)give_back_beyond(bound_before(bytes));
-    amp_block *b = amp_block_from_system(bytes);
+    size_t whole = segment_for(bytes);
+    (void)give_back_beyond(bound_before(whole));
+    amp_block *b = amp_block_from_system(whole);
+    if (!b && whole > bytes) b = amp_block_from_system(whole = bytes);
     if (!b) return NULL;
-    b->size_class = (uint16_t)size_class;
+    set_bytes(b, whole);
     b->is_free = false;
     b->below = b->above = NULL;
     amp_lock(AMP_LOCK_MEMORY);
     if (amp_block_is_current(b)) {
-        bytes_held += bytes;
-        count_used(bytes);
+        bytes_held += whole;
+        cut(b, bytes);
+        count_used(b->bytes);
     }
     amp_unlock(AMP_LOCK_MEMORY);
+    amp_count(&amp_counters_mine()->cached_bytes, whole - b->bytes);
     return b;
 }
 

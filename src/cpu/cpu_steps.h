@@ -6,6 +6,8 @@
 
 amp_status amp_cpu_dots(const char *op, amp_tensor *out, const amp_tensor *x, const amp_tensor *y, bool conjugate);
 amp_status amp_cpu_convolve(amp_call *call, const amp_conv *c, bool loops);
+bool amp_cpu_has_convolve_back(const amp_conv_back *c, amp_dtype dtype);
+amp_status amp_cpu_convolve_back(amp_call *call, const amp_conv_back *c, bool *served);
 amp_status amp_cpu_rnn_pass(amp_call *call, const amp_rnn_pass *layer);
 amp_status amp_cpu_slope(amp_call *call, const amp_slope *slope);
 amp_status amp_cpu_softmax_slope(amp_call *call, amp_tensor *d, amp_tensor *y, bool logarithm);

@@ -2002,6 +2002,12 @@ static const amp_arg_info args_mm[] = {
     {"mat2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_mm_args, mat2), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_mm_args) == 24, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_mm_dtype[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_mm_dtype_args, input), 0, NO_DEFAULT},
+    {"mat2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_mm_dtype_args, mat2), 0, NO_DEFAULT},
+    {"out_dtype", AMP_ARG_DTYPE, AMP_ARG_REQUIRED, offsetof(amp_mm_dtype_args, out_dtype), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_mm_dtype_args) == 32, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_bmm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bmm_args, input), 0, NO_DEFAULT},
     {"mat2", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_bmm_args, mat2), 0, NO_DEFAULT},
@@ -2280,6 +2286,27 @@ static const amp_arg_info args_convolution_transpose_pointwise[] = {
     {"scale", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_NULLABLE, offsetof(amp_convolution_transpose_pointwise_args, scale), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_convolution_transpose_pointwise_args) == 432, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_conv_input[] = {
+    {"input_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_conv_input_args, input_size), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv_input_args, weight), 0, NO_DEFAULT},
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv_input_args, grad_output), 0, NO_DEFAULT},
+    {"stride", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_conv_input_args, stride), 0, NO_DEFAULT},
+    {"padding", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_conv_input_args, padding), 0, NO_DEFAULT},
+    {"dilation", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_conv_input_args, dilation), 0, NO_DEFAULT},
+    {"groups", AMP_ARG_OPT_INT, 0, offsetof(amp_conv_input_args, groups), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+};
+_Static_assert(sizeof(amp_conv_input_args) == 328, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_conv_weight[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv_weight_args, input), 0, NO_DEFAULT},
+    {"weight_size", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_conv_weight_args, weight_size), 0, NO_DEFAULT},
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv_weight_args, grad_output), 0, NO_DEFAULT},
+    {"stride", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_conv_weight_args, stride), 0, NO_DEFAULT},
+    {"padding", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_conv_weight_args, padding), 0, NO_DEFAULT},
+    {"dilation", AMP_ARG_DIMS, AMP_ARG_REQUIRED, offsetof(amp_conv_weight_args, dilation), 0, NO_DEFAULT},
+    {"groups", AMP_ARG_OPT_INT, 0, offsetof(amp_conv_weight_args, groups), 0, 1, 1.0, AMP_SCALAR_NONE, NULL},
+    {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_conv_weight_args, dtype), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_conv_weight_args) == 336, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_conv_tbc[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_conv_tbc_args, input), 0, NO_DEFAULT},
     {"weight", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_conv_tbc_args, weight), 0, NO_DEFAULT},
@@ -5502,6 +5529,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_mm_args), 24, args_mm, 2, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
+    {AMP_OP_ID_mm_dtype, "mm", "dtype", "mm_dtype",
+     "mm.dtype(Tensor input, Tensor mat2, ScalarType out_dtype) -> Tensor",
+     "The product of two matrices in another dtype: of bf16 on the CPU the sums themselves, in f32.",
+     NULL, sizeof(amp_mm_dtype_args), 28, args_mm_dtype, 3, 1, "out",
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_bmm, "bmm", "", "bmm",
      "bmm(Tensor input, Tensor mat2) -> Tensor",
      "The products of two batches of matrices, one by one.",
@@ -5706,6 +5739,18 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_convolution_transpose_pointwise_args), 432, args_convolution_transpose_pointwise, 12, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_KEEPS_CHANNELS_LAST, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
+    {AMP_OP_ID_conv_input, "conv_input", "", "conv_input",
+     "conv_input(int[] input_size, Tensor weight, Tensor grad_output, int[] stride, int[] padding, int[] dilation, int groups=1) -> Tensor",
+     "The gradient of conv1d to conv3d for their input, of shape input_size: PyTorch's torch.nn.grad.conv2d_input and its kin.",
+     NULL, sizeof(amp_conv_input_args), 328, args_conv_input, 7, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_conv_weight, "conv_weight", "", "conv_weight",
+     "conv_weight(Tensor input, int[] weight_size, Tensor grad_output, int[] stride, int[] padding, int[] dilation, int groups=1, *, ScalarType? dtype=None) -> Tensor",
+     "The gradient of conv1d to conv3d for their weight, of shape weight_size: PyTorch's torch.nn.grad.conv2d_weight and its kin; of dtype, or input's.",
+     NULL, sizeof(amp_conv_weight_args), 332, args_conv_weight, 8, 1, "out",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_conv_tbc, "conv_tbc", "", "conv_tbc",
      "conv_tbc(Tensor input, Tensor weight, Tensor bias, int pad=0) -> Tensor",
      "Convolution over time of (T, B, C) with weight (K, C, O).",
@@ -6730,10 +6775,12 @@ const amp_op_name amp_op_names[] = {
     {"conv3d", AMP_OP_ID_conv3d},
     {"conv3d.padding", AMP_OP_ID_conv3d_padding},
     {"conv3d_padding", AMP_OP_ID_conv3d_padding},
+    {"conv_input", AMP_OP_ID_conv_input},
     {"conv_tbc", AMP_OP_ID_conv_tbc},
     {"conv_transpose1d", AMP_OP_ID_conv_transpose1d},
     {"conv_transpose2d", AMP_OP_ID_conv_transpose2d},
     {"conv_transpose3d", AMP_OP_ID_conv_transpose3d},
+    {"conv_weight", AMP_OP_ID_conv_weight},
     {"convolution_pointwise", AMP_OP_ID_convolution_pointwise},
     {"convolution_pointwise.binary", AMP_OP_ID_convolution_pointwise_binary},
     {"convolution_pointwise_binary", AMP_OP_ID_convolution_pointwise_binary},
@@ -7014,6 +7061,8 @@ const amp_op_name amp_op_names[] = {
     {"mish", AMP_OP_ID_mish},
     {"mish_backward", AMP_OP_ID_mish_backward},
     {"mm", AMP_OP_ID_mm},
+    {"mm.dtype", AMP_OP_ID_mm_dtype},
+    {"mm_dtype", AMP_OP_ID_mm_dtype},
     {"movedim", AMP_OP_ID_movedim},
     {"mse_loss", AMP_OP_ID_mse_loss},
     {"msort", AMP_OP_ID_msort},
@@ -7237,4 +7286,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 600;
+const int amp_op_name_count = 604;

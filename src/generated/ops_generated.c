@@ -2598,6 +2598,13 @@ amp_tensor *amp_mm_call(const amp_mm_args *args) {
 amp_tensor *amp_mm_out_call(amp_tensor *out, const amp_mm_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_mm], AMP_FORM_OUT, args, out);
 }
+FITS(mm_dtype);
+amp_tensor *amp_mm_dtype_call(const amp_mm_dtype_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_mm_dtype], AMP_FORM_FUNCTION, args, NULL);
+}
+amp_tensor *amp_mm_dtype_out_call(amp_tensor *out, const amp_mm_dtype_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_mm_dtype], AMP_FORM_OUT, args, out);
+}
 FITS(bmm);
 amp_tensor *amp_bmm_call(const amp_bmm_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_bmm], AMP_FORM_FUNCTION, args, NULL);
@@ -2799,6 +2806,14 @@ amp_tensor *amp_convolution_pointwise_binary_call(const amp_convolution_pointwis
 FITS(convolution_transpose_pointwise);
 amp_tensor *amp_convolution_transpose_pointwise_call(const amp_convolution_transpose_pointwise_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_convolution_transpose_pointwise], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(conv_input);
+amp_tensor *amp_conv_input_call(const amp_conv_input_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_conv_input], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(conv_weight);
+amp_tensor *amp_conv_weight_call(const amp_conv_weight_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_conv_weight], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(conv_tbc);
 amp_tensor *amp_conv_tbc_call(const amp_conv_tbc_args *args) {

@@ -104,6 +104,7 @@ static bool is_needed(const backward *b, const amp_grad_node *node) {
 typedef struct unpacked {
     amp_gradient gradient;
     amp_tensor **results, **given, **items;
+    amp_dtype *dtypes;
     bool *wanted;
 } unpacked;
 
@@ -113,13 +114,15 @@ static int longest(int a, int b) {
 
 static bool make_room(unpacked *u, const amp_grad_node *node, size_t args_bytes, void **args) {
     const size_t slots = (size_t)longest(node->slot_count, 1), results = (size_t)longest(node->result_count, 1);
-    char *room = amp_alloc_zeroed((2 * slots + results) * sizeof(amp_tensor *) + args_bytes + slots);
+    const size_t tensors = (2 * slots + results) * sizeof(amp_tensor *);
+    char *room = amp_alloc_zeroed(tensors + args_bytes + slots * (sizeof(amp_dtype) + sizeof(bool)));
     if (!room) return false;
     u->given = (amp_tensor **)room;
     u->items = u->given + slots;
     u->results = u->items + slots;
     *args = u->results + results;
-    u->wanted = (bool *)*args + args_bytes;
+    u->dtypes = (amp_dtype *)(void *)((char *)*args + args_bytes);
+    u->wanted = (bool *)(u->dtypes + slots);
     return true;
 }
 
@@ -251,7 +254,10 @@ static amp_status run_node(backward *b, const amp_arrival *arrival) {
     }
     if (!make_room(&u, node, node->op ? node->op->args_size : 0, &args))
         return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for the gradients of %s", b->what, node->name);
-    for (int i = 0; i < node->slot_count; i++) u.wanted[i] = is_needed(b, node->edges[i].node);
+    for (int i = 0; i < node->slot_count; i++) {
+        u.wanted[i] = is_needed(b, node->edges[i].node);
+        u.dtypes[i] = node->edges[i].dtype;
+    }
     u.gradient = (amp_gradient){.op = node->op,
                                 .args = node->op ? args : node->args,
                                 .results = u.results,
@@ -260,6 +266,7 @@ static amp_status run_node(backward *b, const amp_arrival *arrival) {
                                 .device = node->device,
                                 .random = node->random,
                                 .wanted = u.wanted,
+                                .dtypes = u.dtypes,
                                 .given = u.given,
                                 .saved = u.items};
     const amp_status status = run_function(b, node, &u, args);

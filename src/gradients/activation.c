@@ -7,12 +7,12 @@
 #define FROM_INPUT(name, gradient)                                                                                     \
     void amp_gradient_##name(amp_gradient *g) {                                                                        \
         const amp_##name##_args *a = g->args;                                                                          \
-        amp_tensor *d = g->of[0], *x = a->input;                                                                       \
+        amp_tensor *d = amp_laid_out_as(g->of[0], a->input), *x = a->input;                                            \
         amp_gradient_give(g, &a->input, gradient);                                                                     \
     }
 #define FROM_RESULT(name, gradient)                                                                                    \
     void amp_gradient_##name(amp_gradient *g) {                                                                        \
-        amp_tensor *d = g->of[0], *y = amp_conjugate(g->results[0]);                                                   \
+        amp_tensor *d = amp_laid_out_as(g->of[0], g->results[0]), *y = amp_conjugate(g->results[0]);                   \
         amp_gradient_give(g, amp_first_argument(g), gradient);                                                         \
     }
 

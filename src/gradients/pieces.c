@@ -1,6 +1,8 @@
 /* Shapes, conjugates, reductions undone. */
 #include "gradients/pieces.h"
 
+#include "core/layout.h"
+
 amp_dims amp_shape_of(const amp_tensor *t) {
     amp_dims shape = {.count = t->rank, .set = AMP_PRESENT};
     memcpy(shape.values, t->shape, (size_t)t->rank * sizeof *shape.values);
@@ -74,4 +76,10 @@ amp_tensor *amp_grown(amp_tensor *t, const amp_tensor *like) {
         t = amp_slice_backward(t, shape, d, 0, t->shape[d], 1);
     }
     return t;
+}
+
+amp_tensor *amp_laid_out_as(amp_tensor *tensor, const amp_tensor *like) {
+    if (!tensor || !like || like->rank != 4 || !amp_is_channels_last(like) || amp_is_channels_last(tensor))
+        return tensor;
+    return amp_channels_last(tensor);
 }

@@ -14,6 +14,9 @@ amp_tensor *amp_conjugate(amp_tensor *tensor);
 amp_scalar amp_scalar_conjugate(amp_scalar number);
 /* 16-bit numbers as f32, in which gradients of several steps are computed; any other tensor itself. */
 amp_tensor *amp_wide(amp_tensor *tensor);
+/* Images with their channels last where those of `like` are: what arrives from ops that know no images lies densely, and from there on
+ * every op would meet two layouts. Any other tensor itself. */
+amp_tensor *amp_laid_out_as(amp_tensor *tensor, const amp_tensor *like);
 /* The first argument of any op, and its place in the struct. */
 amp_tensor *const *amp_first_argument(const amp_gradient *g);
 /* Zeros, of the first result's shape and dtype: the gradient of what is constant between jumps. */

@@ -341,12 +341,16 @@ static void fold_batch_into_rows(amp_matmul *p) {
     p->batch_rank = 0;
 }
 
-static amp_status run_product(amp_call *call, amp_matmul *p, int rank, const int64_t *shape) {
-    amp_tensor *out = dense_output(call, p->a.tensor->dtype, rank, shape);
+static amp_status run_product_in(amp_call *call, amp_matmul *p, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *out = dense_output(call, dtype, rank, shape);
     if (!out) return amp_pending_error();
     p->c = dense_result(out, p->m, p->n, p->batch_rank, p->batch_shape);
     fold_batch_into_rows(p);
     return amp_steps_of(call)->matmul(call, p);
+}
+
+static amp_status run_product(amp_call *call, amp_matmul *p, int rank, const int64_t *shape) {
+    return run_product_in(call, p, p->a.tensor->dtype, rank, shape);
 }
 
 /* A vector on the left is a row, on the right a column; the result lacks that dimension. */
@@ -388,6 +392,23 @@ amp_status amp_op_mm(amp_call *call) {
     if (is_widened(call, args->input)) return amp_cpu_run_widened(call, amp_op_mm);
     AMP_TRY(product(call, "input", args->input, "mat2", args->mat2, &p));
     return run_product(call, &p, 2, (const int64_t[]){p.m, p.n});
+}
+
+/* The CPU's kernels store the sums of bf16 as they are; every other product is rounded first, and converted. */
+amp_status amp_op_mm_dtype(amp_call *call) {
+    const amp_mm_dtype_args *args = call->args;
+    const amp_dtype dtype = args->out_dtype;
+    amp_matmul p = {0};
+    AMP_TRY(check_rank(call, "input", args->input, 2));
+    AMP_TRY(check_rank(call, "mat2", args->mat2, 2));
+    AMP_TRY(amp_call_check_target_dtype(call, dtype));
+    if (call->device == AMP_DEVICE_CPU && args->input->dtype == AMP_BF16 && dtype == AMP_F32) {
+        AMP_TRY(product(call, "input", args->input, "mat2", args->mat2, &p));
+        return run_product_in(call, &p, dtype, 2, (const int64_t[]){p.m, p.n});
+    }
+    amp_tensor *rounded = amp_mm(args->input, args->mat2);
+    call->outputs[0] = rounded && rounded->dtype != dtype ? amp_to(rounded, dtype) : rounded;
+    return call->outputs[0] ? AMP_OK : amp_pending_error();
 }
 
 static amp_status check_bmm(const amp_call *call, const char *name_a, const amp_tensor *a, const char *name_b,

@@ -39,6 +39,16 @@ typedef struct amp_conv {
     amp_epilogue epilogue;   /* y = act(scale · sum + bias + residual) */
 } amp_conv;
 
+/* The gradient of y = conv(x, w): x is (N, C, …), w (O, C / groups, K…), y (N, O, …), and y holds a gradient. One of x and w is written: what
+ * meets y and the other. w may be a pending cast where x is written. */
+typedef struct amp_conv_back {
+    amp_tensor *x, *w, *y;
+    bool writes_weight;
+    int64_t groups;
+    int axes;
+    amp_conv_axis axis[AMP_CONV_AXES]; /* as amp_conv has them: the last ones are in use */
+} amp_conv_back;
+
 /* Whether there is more to do with the sums than to add the bias. */
 static inline bool amp_conv_is_fused(const amp_conv *c) {
     return c->scale || c->residual.tensor || c->epilogue.activation != AMP_GEMM_NONE;

@@ -154,6 +154,10 @@ typedef struct amp_steps {
     amp_status (*dots)(const char *op, amp_tensor *out, const amp_tensor *x, const amp_tensor *y, bool conjugate);
     /* `loops`: as amp_conv_suits_loops chose for the CPU. */
     amp_status (*convolve)(amp_call *call, const amp_conv *c, bool loops);
+    /* A gradient of a convolution, and whether there is a way for a result of that dtype, whose tensor is NULL in the question; it may
+     * still turn out that there is none. NULL, both: made of other ops. */
+    bool (*has_convolve_back)(const amp_conv_back *c, amp_dtype dtype);
+    amp_status (*convolve_back)(amp_call *call, const amp_conv_back *c, bool *served);
     amp_status (*rnn_pass)(amp_call *call, const amp_rnn_pass *layer);
 
     /* ---- Elements ---- */

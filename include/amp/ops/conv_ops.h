@@ -267,6 +267,48 @@ AMP_API amp_tensor *amp_convolution_transpose_pointwise_call(const amp_convoluti
 #define amp_convolution_transpose_pointwise(r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight", amp_convolution_transpose_pointwise_call(AMP_ARGS_(convolution_transpose_pointwise, input, r1_, __VA_ARGS__)))
 #endif
 
+/* The gradient of conv1d to conv3d for their input, of shape input_size: PyTorch's torch.nn.grad.conv2d_input and its
+ * kin.
+ * conv_input(int[] input_size, Tensor weight, Tensor grad_output, int[] stride, int[] padding, int[] dilation, int
+ *     groups=1) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_conv_input_args {
+    size_t struct_size AMP_SIZE_OF_(amp_conv_input_args);
+    amp_dims input_size AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
+} amp_conv_input_args;
+AMP_API amp_tensor *amp_conv_input_call(const amp_conv_input_args *args);
+#ifndef __cplusplus
+#define amp_conv_input(r1_, r2_, r3_, r4_, r5_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input_size, weight, grad_output, stride, padding, dilation", amp_conv_input_call(AMP_ARGS_(conv_input, input_size, r1_, r2_, r3_, r4_, r5_, __VA_ARGS__)))
+#endif
+
+/* The gradient of conv1d to conv3d for their weight, of shape weight_size: PyTorch's torch.nn.grad.conv2d_weight and
+ * its kin; of dtype, or input's.
+ * conv_weight(Tensor input, int[] weight_size, Tensor grad_output, int[] stride, int[] padding, int[] dilation, int
+ *     groups=1, *, ScalarType? dtype=None) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_conv_weight_args {
+    size_t struct_size AMP_SIZE_OF_(amp_conv_weight_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_dims weight_size AMP_ABSENT_;
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_dims stride AMP_ABSENT_;
+    amp_dims padding AMP_ABSENT_;
+    amp_dims dilation AMP_ABSENT_;
+    amp_opt_int groups AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
+} amp_conv_weight_args;
+AMP_API amp_tensor *amp_conv_weight_call(const amp_conv_weight_args *args);
+#ifndef __cplusplus
+#define amp_conv_weight(r1_, r2_, r3_, r4_, r5_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, weight_size, grad_output, stride, padding, dilation", amp_conv_weight_call(AMP_ARGS_(conv_weight, input, r1_, r2_, r3_, r4_, r5_, __VA_ARGS__)))
+#endif
+
 /* Convolution over time of (T, B, C) with weight (K, C, O).
  * conv_tbc(Tensor input, Tensor weight, Tensor bias, int pad=0) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */

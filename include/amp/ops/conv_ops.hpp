@@ -202,6 +202,22 @@ struct convolution_transpose_pointwise_options {
     convolution_transpose_pointwise_options &with_scale(const amp::tensor &v_) { scale = v_; return *this; }
 };
 
+/* conv_input(int[] input_size, Tensor weight, Tensor grad_output, int[] stride, int[] padding, int[] dilation, int groups=1) -> Tensor */
+struct conv_input_options {
+    amp_opt_int groups{};
+
+    conv_input_options &with_groups(amp_opt_int v_) { groups = v_; return *this; }
+};
+
+/* conv_weight(Tensor input, int[] weight_size, Tensor grad_output, int[] stride, int[] padding, int[] dilation, int groups=1, *, ScalarType? dtype=None) -> Tensor */
+struct conv_weight_options {
+    amp_opt_int groups{};
+    amp_dtype dtype{};
+
+    conv_weight_options &with_groups(amp_opt_int v_) { groups = v_; return *this; }
+    conv_weight_options &with_dtype(amp_dtype v_) { dtype = v_; return *this; }
+};
+
 /* conv_tbc(Tensor input, Tensor weight, Tensor bias, int pad=0) -> Tensor */
 struct conv_tbc_options {
     int64_t pad{};
@@ -397,6 +413,35 @@ inline tensor convolution_transpose_pointwise(const tensor &input, const tensor 
     args_.algorithm = options.algorithm;
     args_.scale = options.scale.get();
     return detail::made(amp_convolution_transpose_pointwise_call(&args_));
+}
+
+/* The gradient of conv1d to conv3d for their input, of shape input_size: PyTorch's torch.nn.grad.conv2d_input and its kin.
+ * conv_input(int[] input_size, Tensor weight, Tensor grad_output, int[] stride, int[] padding, int[] dilation, int groups=1) -> Tensor */
+inline tensor conv_input(const dims &input_size, const tensor &weight, const tensor &grad_output, const dims &stride, const dims &padding, const dims &dilation, const conv_input_options &options = {}) {
+    amp_conv_input_args args_{};
+    args_.input_size = input_size.get();
+    args_.weight = weight.get();
+    args_.grad_output = grad_output.get();
+    args_.stride = stride.get();
+    args_.padding = padding.get();
+    args_.dilation = dilation.get();
+    args_.groups = options.groups;
+    return detail::made(amp_conv_input_call(&args_));
+}
+
+/* The gradient of conv1d to conv3d for their weight, of shape weight_size: PyTorch's torch.nn.grad.conv2d_weight and its kin; of dtype, or input's.
+ * conv_weight(Tensor input, int[] weight_size, Tensor grad_output, int[] stride, int[] padding, int[] dilation, int groups=1, *, ScalarType? dtype=None) -> Tensor */
+inline tensor conv_weight(const tensor &input, const dims &weight_size, const tensor &grad_output, const dims &stride, const dims &padding, const dims &dilation, const conv_weight_options &options = {}) {
+    amp_conv_weight_args args_{};
+    args_.input = input.get();
+    args_.weight_size = weight_size.get();
+    args_.grad_output = grad_output.get();
+    args_.stride = stride.get();
+    args_.padding = padding.get();
+    args_.dilation = dilation.get();
+    args_.groups = options.groups;
+    args_.dtype = options.dtype;
+    return detail::made(amp_conv_weight_call(&args_));
 }
 
 /* Convolution over time of (T, B, C) with weight (K, C, O).

@@ -102,6 +102,23 @@ AMP_API amp_tensor *amp_mm_out_call(amp_tensor *out, const amp_mm_args *args);
 #define amp_mm_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat2", amp_mm_out_call(out, AMP_ARGS_(mm, input, r1_, __VA_ARGS__)))
 #endif
 
+/* The product of two matrices in another dtype: of bf16 on the CPU the sums themselves, in f32.
+ * mm.dtype(Tensor input, Tensor mat2, ScalarType out_dtype) -> Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_mm_dtype_args {
+    size_t struct_size AMP_SIZE_OF_(amp_mm_dtype_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *mat2 AMP_ABSENT_;
+    amp_dtype out_dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
+} amp_mm_dtype_args;
+AMP_API amp_tensor *amp_mm_dtype_call(const amp_mm_dtype_args *args);
+AMP_API amp_tensor *amp_mm_dtype_out_call(amp_tensor *out, const amp_mm_dtype_args *args);
+#ifndef __cplusplus
+#define amp_mm_dtype(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat2, out_dtype", amp_mm_dtype_call(AMP_ARGS_(mm_dtype, input, r1_, r2_, __VA_ARGS__)))
+#define amp_mm_dtype_out(out, r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, mat2, out_dtype", amp_mm_dtype_out_call(out, AMP_ARGS_(mm_dtype, input, r1_, r2_, __VA_ARGS__)))
+#endif
+
 /* The products of two batches of matrices, one by one.
  * bmm(Tensor input, Tensor mat2) -> Tensor
  * Autocast policy, CPU: lower; CUDA: lower. */

@@ -235,6 +235,23 @@ inline tensor mm_out(const tensor &out, const tensor &input, const tensor &mat2)
     return detail::written(amp_mm_out_call(out.get(), &args_));
 }
 
+/* The product of two matrices in another dtype: of bf16 on the CPU the sums themselves, in f32.
+ * mm.dtype(Tensor input, Tensor mat2, ScalarType out_dtype) -> Tensor */
+inline tensor mm_dtype(const tensor &input, const tensor &mat2, amp_dtype out_dtype) {
+    amp_mm_dtype_args args_{};
+    args_.input = input.get();
+    args_.mat2 = mat2.get();
+    args_.out_dtype = out_dtype;
+    return detail::made(amp_mm_dtype_call(&args_));
+}
+inline tensor mm_dtype_out(const tensor &out, const tensor &input, const tensor &mat2, amp_dtype out_dtype) {
+    amp_mm_dtype_args args_{};
+    args_.input = input.get();
+    args_.mat2 = mat2.get();
+    args_.out_dtype = out_dtype;
+    return detail::written(amp_mm_dtype_out_call(out.get(), &args_));
+}
+
 /* The products of two batches of matrices, one by one.
  * bmm(Tensor input, Tensor mat2) -> Tensor */
 inline tensor bmm(const tensor &input, const tensor &mat2) {

@@ -319,10 +319,9 @@ static int rows_of(const plan *p, int64_t panel) {
 }
 
 /* Packs K blocks [blocks.begin, blocks.end) of the chunk's row panels. */
-static void pack_chunk(const part *t, range blocks) {
+static void pack_panels(const part *t, range blocks) {
     const plan *p = t->p;
     const amp_gemm *g = p->g;
-    if (blocks.begin == blocks.end) return;
     for (int64_t panel = t->rows.begin; panel < t->rows.end; panel++) {
         const int64_t row = panel * p->panel_rows;
         const amp_gemm_pack_a job = {
@@ -340,6 +339,13 @@ static void pack_chunk(const part *t, range blocks) {
         };
         p->isa->pack_a(&job, t->a + (size_t)(panel - t->rows.begin) * p->a_panel_bytes);
     }
+}
+
+/* Of a transposed matrix all panels' rows of one K block lie together, and lines of cache are read once. */
+static void pack_chunk(const part *t, range blocks) {
+    const amp_gemm *g = t->p->g;
+    const int64_t step = g->a_column_stride == 1 || g->window ? blocks.end - blocks.begin : 1;
+    for (int64_t i = blocks.begin; i < blocks.end; i += step) pack_panels(t, (range){i, i + step});
 }
 
 /* What is not packed is copied as a raster, or taken as it lies. */

@@ -10,6 +10,7 @@
 
 #include "cpu/gemm/gemm_finish_simd.h"
 #include "cpu/gemm/gemm_isa.h"
+#include "cpu/gemm/gemm_transpose_avx512.h"
 
 void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile) {
     simd_finish(f, place, tile);
@@ -30,35 +31,6 @@ static inline __attribute__((always_inline)) __m512i load_row(const void *src, a
     return _mm512_permutex2var_epi16(load_high(src, dtype, i), odd_words, load_high(src, dtype, i + 16));
 }
 
-/* Transposes 16×16 values of 32 bits. */
-static inline __attribute__((always_inline)) void transpose(__m512i r[16]) {
-    __m512i t[16];
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) {
-        t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) { /* r[4i + j]: column 4·lane + j of rows 4i … 4i + 3 */
-        r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
-        r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
-        r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
-        r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
-    }
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {
-        const __m512i a = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x88), b = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xdd);
-        const __m512i c = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0x88);
-        const __m512i d = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0xdd);
-        t[j] = _mm512_shuffle_i32x4(a, c, 0x88);
-        t[8 + j] = _mm512_shuffle_i32x4(a, c, 0xdd);
-        t[4 + j] = _mm512_shuffle_i32x4(b, d, 0x88);
-        t[12 + j] = _mm512_shuffle_i32x4(b, d, 0xdd);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; i++) r[i] = t[i];
-}
-
 /* Columns lie 32 consecutive k each: transpose pairs of k. */
 static inline __attribute__((always_inline)) void pack_along_k(uint16_t *dst, const void *src, amp_dtype dtype,
                                                                int64_t stride_n) {
@@ -69,7 +41,7 @@ static inline __attribute__((always_inline)) void pack_along_k(uint16_t *dst, co
         __m512i r[16];
 #pragma GCC unroll 16
         for (int n = 0; n < 16; n++) r[n] = load_row(src, dtype, (half * 16 + n) * stride_n, odd_words);
-        transpose(r);
+        transpose_16(r);
 #pragma GCC unroll 16
         for (int pair = 0; pair < 16; pair++) _mm512_store_si512(dst + pair * 64 + half * 32, r[pair]);
     }

@@ -9,6 +9,9 @@
 
 #include "cpu/gemm/gemm_isa.h"
 #include "cpu/gemm/gemm_scalar.h"
+#ifdef __AVX512F__
+#include "cpu/gemm/gemm_transpose_avx512.h"
+#endif
 
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed between functions of one file only */
 
@@ -214,6 +217,46 @@ SIMD_INLINE void simd_pack_a_strided(const amp_gemm_pack_a *p, void *dst, const 
     }
 }
 
+#ifdef __AVX512F__
+/* A transposed matrix: rows lie together, k after k. Sixteen rows of a block are sixteen vectors, turned over in registers:
+ * of f32 one for each k, of bf16 one for each pair. */
+SIMD_INLINE __m512i simd_load_across(const amp_gemm_pack_a *p, int64_t k, int64_t row, __mmask16 rows) {
+    const int64_t at = row + k * p->column_stride;
+    if (k >= p->k) return _mm512_setzero_si512();
+    if (p->dtype == AMP_F32) return _mm512_maskz_loadu_epi32(rows, (const float *)p->src + at);
+    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(rows, (const uint16_t *)p->src + at));
+}
+
+SIMD_INLINE void simd_pack_a_across(const amp_gemm_pack_a *p, void *dst, const simd_a_form form) {
+    const int per_block = form == SIMD_A_EXACT ? 2 : 1; /* vectors of a row */
+    for (int64_t i = p->block * per_block; i < (p->block + p->blocks) * per_block; i++) {
+        const int64_t block = i / per_block, k = i * (AMP_GEMM_BLOCK / per_block);
+        for (int row = 0; row < p->panel_rows; row += 16) {
+            const int left = p->rows - row, last = p->panel_rows - row < 16 ? p->panel_rows - row : 16;
+            const __mmask16 rows = (__mmask16)(left >= 16 ? 0xffff : left > 0 ? (1 << left) - 1 : 0);
+            __m512i r[16];
+#pragma GCC unroll 16
+            for (int j = 0; j < 16; j++) {
+                r[j] = simd_load_across(p, form == SIMD_A_EXACT ? k + j : k + 2 * j, row, rows);
+                if (form != SIMD_A_EXACT)
+                    r[j] = _mm512_or_si512(r[j], _mm512_slli_epi32(simd_load_across(p, k + 2 * j + 1, row, rows), 16));
+            }
+            transpose_16(r);
+            char *to = (char *)dst + ((block * p->panel_rows + row) * per_block + i % per_block) * 64;
+#pragma GCC unroll 16
+            for (int j = 0; j < 16; j++)
+                if (j < last) _mm512_store_si512(to + j * per_block * 64, r[j]);
+        }
+    }
+}
+
+/* What is moved as it is. */
+SIMD_INLINE bool simd_packs_across(const amp_gemm_pack_a *p, const simd_a_form form) {
+    if (p->row_stride != 1 || form == SIMD_A_ROUNDED) return false;
+    return p->dtype == (form == SIMD_A_EXACT ? AMP_F32 : AMP_BF16);
+}
+#endif
+
 #include "cpu/gemm/gemm_pack_window.h"
 
 SIMD_INLINE void simd_pack_a(const amp_gemm_pack_a *p, void *dst, const simd_a_form form) {
@@ -221,6 +264,10 @@ SIMD_INLINE void simd_pack_a(const amp_gemm_pack_a *p, void *dst, const simd_a_f
         simd_pack_windows(p, dst, AMP_F32, form);
     else if (p->window)
         simd_pack_windows(p, dst, AMP_BF16, form);
+#ifdef __AVX512F__
+    else if (p->column_stride != 1 && p->k > 1 && simd_packs_across(p, form))
+        simd_pack_a_across(p, dst, form);
+#endif
     else if (p->column_stride != 1 && p->k > 1)
         simd_pack_a_strided(p, dst, form);
     else if (p->dtype == AMP_F32)

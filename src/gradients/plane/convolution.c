@@ -1,5 +1,4 @@
-/* Gradients of convolutions: those of the input are convolutions the other way, those of the weight convolutions of the input
- * with what arrived, where batch and channels change places. */
+/* Gradients of convolutions: conv_input and conv_weight, which are each other's, and the plain convolution's. */
 #include "gradients/plane/convolution.h"
 
 #include "gradients/pieces.h"
@@ -56,130 +55,47 @@ static void pad_same(amp_convolution *c) {
     }
 }
 
-/* Elements of the input that no window reaches: the transposed convolution must make them nevertheless. */
-static amp_dims unreached(const amp_convolution *c, const amp_tensor *of) {
-    amp_dims more = {.count = c->axes, .set = AMP_PRESENT};
-    for (int i = 0; i < c->axes; i++) {
-        const int64_t reach = c->dilation.values[i] * (c->weight->shape[2 + i] - 1) + 1;
-        const int64_t made = (of->shape[2 + i] - 1) * c->stride.values[i] - 2 * c->padding.values[i] + reach;
-        const int64_t wanted = c->input->shape[c->input->rank - c->axes + i] + c->behind[i];
-        more.values[i] = wanted > made ? wanted - made : 0;
-    }
-    return more;
-}
-
 /* ---- Input ----------------------------------------------------------------------------------------------------------- */
 static amp_tensor *input_of_transposed(const amp_convolution *c, amp_tensor *of) {
-    amp_tensor *t = correlate(c->axes, of, amp_conjugate(c->weight), c->stride, c->padding, c->dilation, c->groups);
-    return cut(c, t, c->input, c->input->rank - c->axes);
+    return correlate(c->axes, of, amp_conjugate(c->weight), c->stride, c->padding, c->dilation, c->groups);
+}
+
+/* With what was padded behind: it is cut off. */
+static amp_tensor *input_of_plain(const amp_convolution *c, amp_tensor *of) {
+    const int first = c->input->rank - c->axes;
+    amp_dims size = AMP_DIMS(of->shape[0], c->weight->shape[1] * c->groups);
+    for (int i = 0; i < c->axes; i++) size.values[size.count++] = c->input->shape[first + i] + c->behind[i];
+    return amp_conv_input(size, amp_conjugate(c->weight), of, c->stride, c->padding, c->dilation, AMP_SET(c->groups));
 }
 
 amp_tensor *amp_convolution_input(const amp_convolution *c, amp_tensor *of) {
     of = batched(c, of);
     if (!of) return NULL;
-    amp_tensor *t = c->transposed ? input_of_transposed(c, of)
-                                  : cut(c, spread(c, of, amp_conjugate(c->weight), unreached(c, of)), c->input,
-                                        c->input->rank - c->axes);
-    return batched_like(c, t, c->input);
+    amp_tensor *t = c->transposed ? input_of_transposed(c, of) : input_of_plain(c, of);
+    return batched_like(c, cut(c, t, c->input, c->input->rank - c->axes), c->input);
 }
 
 /* ---- Weight ---------------------------------------------------------------------------------------------------------- */
-/* (N, G·C, …) → (C, G·N, …) */
-static amp_tensor *channels_first(amp_tensor *t, int64_t groups) {
-    if (!t || groups == 1) return t ? amp_transpose(t, 0, 1) : NULL;
-    amp_dims split = {.set = AMP_PRESENT}, order = AMP_DIMS(2, 1, 0), joined = AMP_DIMS(0, 0);
-    split.values[split.count++] = t->shape[0];
-    split.values[split.count++] = groups;
-    split.values[split.count++] = t->shape[1] / groups;
-    joined.values[0] = t->shape[1] / groups;
-    joined.values[1] = groups * t->shape[0];
-    for (int d = 2; d < t->rank; d++) {
-        order.values[order.count++] = split.count;
-        split.values[split.count++] = joined.values[joined.count++] = t->shape[d];
-    }
-    return amp_reshape(amp_permute(amp_reshape(t, split), order), joined);
-}
-
-/* Zeros around each axis; `in_front` says whether the padding stands there too, or only what is behind alone. */
-static amp_tensor *padded(const amp_convolution *c, amp_tensor *t, bool in_front) {
+/* Zeros behind each axis, where "same" pads no more in front. */
+static amp_tensor *padded_behind(const amp_convolution *c, amp_tensor *t) {
     amp_dims pad = {.set = AMP_PRESENT};
     bool any = false;
     for (int i = c->axes - 1; i >= 0; i--) {
-        const int64_t both = in_front ? c->padding.values[i] : 0;
-        pad.values[pad.count++] = both;
-        pad.values[pad.count++] = both + c->behind[i];
-        any = any || both + c->behind[i] > 0;
+        pad.values[pad.count++] = 0;
+        pad.values[pad.count++] = c->behind[i];
+        any = any || c->behind[i] > 0;
     }
     return any ? amp_constant_pad_nd(t, pad) : t;
 }
 
-static int64_t kernel_elements(const amp_convolution *c) {
-    int64_t elements = 1;
-    for (int i = 0; i < c->axes; i++) elements *= c->weight->shape[2 + i];
-    return elements;
-}
-
-enum { MOST_TAPS = 27, FEW_CHANNELS = 32, FEW_WINDOWS = 64 };
-
-/* Where products are faster than a convolution whose kernel is as large as the image. In 16 bits only where that one is slow: with
- * strides, which become dilations there, and of few windows. */
-static bool is_by_products(const amp_convolution *c, const amp_tensor *windows) {
-    const int64_t taps = kernel_elements(c);
-    if (c->groups > 1 || taps > MOST_TAPS) return false;
-    if (taps == 1) return true;
-    if (c->weight->shape[0] < FEW_CHANNELS || c->weight->shape[1] < FEW_CHANNELS) return false;
-    int64_t count = 1, steps = 1;
-    for (int i = 0; i < c->axes; i++) {
-        count *= windows->shape[2 + i];
-        steps *= c->stride.values[i];
-    }
-    return amp_dtype_size(windows->dtype) > 2 || steps > 1 || count <= FEW_WINDOWS;
-}
-
-/* Element `tap` of every window, the elements of the kernel being counted through all axes. */
-static amp_tensor *elements_of_windows(const amp_convolution *c, amp_tensor *wide, int64_t tap,
-                                       const amp_tensor *windows) {
-    for (int i = c->axes - 1; wide && i >= 0; i--) {
-        const int64_t kernel = c->weight->shape[2 + i], step = c->stride.values[i];
-        const int64_t start = tap % kernel * c->dilation.values[i],
-                      end = start + (windows->shape[2 + i] - 1) * step + 1;
-        tap /= kernel;
-        if (start == 0 && step == 1 && end == wide->shape[2 + i]) continue;
-        wide = amp_slice(wide, 2 + i, .start = AMP_SET(start), .end = AMP_SET(end), .step = AMP_SET(step));
-    }
-    return wide;
-}
-
-/* (N, C, …) → (C, N · …) */
-static amp_tensor *channel_rows(amp_tensor *t) {
-    return t ? amp_flatten(amp_transpose(t, 0, 1), 1) : NULL;
-}
-
-/* For each element of the kernel the product of what arrived with what it was multiplied by. */
-static amp_tensor *weight_by_products(const amp_convolution *c, amp_tensor *wide, amp_tensor *narrow) {
-    amp_tensor *parts[MOST_TAPS], *rows = channel_rows(narrow);
-    const int taps = (int)kernel_elements(c);
-    wide = padded(c, wide, true);
-    for (int k = 0; k < taps; k++) {
-        amp_tensor *inputs = channel_rows(elements_of_windows(c, wide, k, narrow));
-        parts[k] = inputs ? amp_matmul(rows, amp_transpose(inputs, 0, 1)) : NULL;
-        if (!parts[k]) return NULL;
-    }
-    return amp_reshape(amp_stack((amp_tensor_list){parts, taps, NULL}, -1), amp_shape_of(c->weight));
-}
-
-/* Windows begin at every `dilation`, and their elements lie `stride` apart: one for each element of the kernel. */
+/* Of a transposed convolution, which spreads its input, input and result change places. */
 amp_tensor *amp_convolution_weight(const amp_convolution *c, amp_tensor *of) {
     amp_tensor *input = batched(c, amp_conjugate(c->input));
     of = batched(c, of);
-    amp_tensor *wide = c->transposed ? of : padded(c, input, false), *narrow = c->transposed ? input : of;
+    amp_tensor *wide = c->transposed ? of : padded_behind(c, input), *narrow = c->transposed ? input : of;
     if (!wide || !narrow) return NULL;
-    if (wide->shape[0] == 0) return amp_zeros_like(c->weight);
-    if (is_by_products(c, narrow)) return weight_by_products(c, wide, narrow);
-    amp_tensor *t = correlate(c->axes, channels_first(wide, c->groups), amp_transpose(narrow, 0, 1), c->dilation,
-                              c->padding, c->stride, c->groups);
-    t = cut(c, t, c->weight, 2);
-    return t ? amp_transpose(t, 0, 1) : NULL;
+    return amp_conv_weight(wide, amp_shape_of(c->weight), narrow, c->stride, c->padding, c->dilation,
+                           AMP_SET(c->groups), .dtype = c->weight_dtype);
 }
 
 /* ---- Bias ------------------------------------------------------------------------------------------------------------ */
@@ -195,9 +111,14 @@ amp_tensor *amp_convolution_channels(const amp_convolution *c, amp_tensor *of) {
 /* ---- The ops --------------------------------------------------------------------------------------------------------- */
 static void give(amp_gradient *g, const amp_convolution *c, amp_tensor *const *input, amp_tensor *const *weight,
                  amp_tensor *const *bias) {
-    if (amp_gradient_wants(g, input)) amp_gradient_give(g, input, amp_convolution_input(c, g->of[0]));
-    if (amp_gradient_wants(g, weight)) amp_gradient_give(g, weight, amp_convolution_weight(c, g->of[0]));
-    if (amp_gradient_wants(g, bias)) amp_gradient_give(g, bias, amp_convolution_channels(c, g->of[0]));
+    amp_tensor *of = amp_laid_out_as(g->of[0], c->input);
+    if (amp_gradient_wants(g, input)) amp_gradient_give(g, input, amp_convolution_input(c, of));
+    if (amp_gradient_wants(g, weight)) {
+        amp_convolution w = *c;
+        w.weight_dtype = amp_gradient_dtype(g, weight);
+        amp_gradient_give(g, weight, amp_convolution_weight(&w, of));
+    }
+    if (amp_gradient_wants(g, bias)) amp_gradient_give(g, bias, amp_convolution_channels(c, of));
 }
 
 #define COMMON(a, n)                                                                                                   \
@@ -234,6 +155,47 @@ DEFINE_PADDED(3d, 3)
 DEFINE_TRANSPOSED(1d, 1)
 DEFINE_TRANSPOSED(2d, 2)
 DEFINE_TRANSPOSED(3d, 3)
+
+/* ---- Of the gradients themselves: each is linear in what arrived, and in the input or the weight --------------------- */
+static amp_tensor *forward_of(amp_tensor *x, amp_tensor *w, amp_dims stride, amp_dims padding, amp_dims dilation,
+                              int64_t groups, const amp_tensor *like) {
+    const amp_convolution c = {.axes = w->rank - 2,
+                               .input = x,
+                               .weight = amp_conjugate(w),
+                               .stride = stride,
+                               .padding = padding,
+                               .dilation = dilation,
+                               .groups = groups};
+    return cut(&c, amp_convolution_forward(&c, (amp_dims){.count = 0}), like, 2);
+}
+
+void amp_gradient_conv_input(amp_gradient *g) {
+    const amp_conv_input_args *a = g->args;
+    amp_tensor *of = g->of[0];
+    if (amp_gradient_wants(g, &a->weight))
+        amp_gradient_give(g, &a->weight,
+                          amp_conv_weight(of, amp_shape_of(a->weight), amp_conjugate(a->grad_output), a->stride,
+                                          a->padding, a->dilation, a->groups,
+                                          .dtype = amp_gradient_dtype(g, &a->weight)));
+    if (amp_gradient_wants(g, &a->grad_output))
+        amp_gradient_give(
+            g, &a->grad_output,
+            forward_of(of, a->weight, a->stride, a->padding, a->dilation, a->groups.value, a->grad_output));
+}
+
+void amp_gradient_conv_weight(amp_gradient *g) {
+    const amp_conv_weight_args *a = g->args;
+    amp_tensor *of = amp_to(g->of[0], a->input->dtype);
+    if (!of) return;
+    if (amp_gradient_wants(g, &a->input))
+        amp_gradient_give(g, &a->input,
+                          amp_conv_input(amp_shape_of(a->input), of, amp_conjugate(a->grad_output), a->stride,
+                                         a->padding, a->dilation, a->groups));
+    if (amp_gradient_wants(g, &a->grad_output))
+        amp_gradient_give(g, &a->grad_output,
+                          forward_of(amp_conjugate(a->input), amp_conjugate(of), a->stride, a->padding, a->dilation,
+                                     a->groups.value, a->grad_output));
+}
 
 /* (T, B, C) and (K, C, O) as conv1d has them. */
 void amp_gradient_conv_tbc(amp_gradient *g) {

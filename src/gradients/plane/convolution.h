@@ -12,6 +12,7 @@ typedef struct amp_convolution {
     amp_dims stride, padding, dilation;
     int64_t behind[3]; /* padding behind each axis alone */
     int64_t groups;
+    amp_dtype weight_dtype; /* of the weight's gradient; AMP_DTYPE_NONE: as what arrived */
 } amp_convolution;
 
 /* The result; `more` are elements behind that of a transposed one (output_padding). */
