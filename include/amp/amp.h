@@ -20,6 +20,7 @@
 #include "amp/scope.h"
 #include "amp/system.h"
 #include "amp/tensor.h"
+#include "amp/training.h"
 #include "amp/types.h"
 #include "amp/user.h"
 #include "amp/version.h"

@@ -58,13 +58,13 @@ static amp_status check_new(const amp_parameters *p, const char *name, const amp
     return AMP_OK;
 }
 
-static amp_status append(amp_parameters *p, const char *name, amp_tensor *t) {
+static amp_status append(amp_parameters *p, const char *name, amp_tensor *t, bool is_buffer) {
     char *copy = amp_text_copy(name);
     if (!copy || !amp_make_room((void **)&p->items, p->count, &p->capacity, sizeof *p->items)) {
         amp_free(copy);
         return amp_fail(AMP_ERROR_MEMORY, "parameters_add: no memory");
     }
-    p->items[p->count++] = (amp_parameter){copy, amp_retain(t)};
+    p->items[p->count++] = (amp_parameter){copy, amp_retain(t), is_buffer};
     return AMP_OK;
 }
 
@@ -78,7 +78,16 @@ amp_tensor *amp_parameters_add(amp_parameters *p, const char *name, amp_tensor *
         return NULL;
     }
     if (amp_tensor_set_requires_grad(t, true) != AMP_OK || amp_tensor_mark_parameter(t) != AMP_OK) return NULL;
-    return append(p, name, t) == AMP_OK ? t : NULL;
+    return append(p, name, t, false) == AMP_OK ? t : NULL;
+}
+
+amp_tensor *amp_parameters_add_buffer(amp_parameters *p, const char *name, amp_tensor *t) {
+    if (amp_failed() || check_new(p, name, t) != AMP_OK) return NULL;
+    if (amp_tensor_requires_grad(t)) {
+        (void)amp_fail(AMP_ERROR_INVALID, "parameters_add: '%.200s' requires gradients; a buffer does not", name);
+        return NULL;
+    }
+    return append(p, name, t, true) == AMP_OK ? t : NULL;
 }
 
 int64_t amp_parameters_count(const amp_parameters *p) {
