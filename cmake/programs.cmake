@@ -13,13 +13,21 @@ if(tool_sources)
 endif()
 
 # Examples are a user's programs: public headers and the shared library, nothing else. What several programs share of
-# them (a folder below examples/) is a library of its own; benches and tests use it too.
+# them (a folder below examples/) is a library of its own; benches and tests use it too. Folders of programs are named here.
+set(example_folders training)
 file(GLOB example_support_sources CONFIGURE_DEPENDS examples/*/*.c)
+list(TRANSFORM example_folders REPLACE "(.+)" "/examples/\\1/" OUTPUT_VARIABLE programs_in)
+list(JOIN programs_in "|" programs_in)
+list(FILTER example_support_sources EXCLUDE REGEX "${programs_in}")
 add_library(example_support STATIC ${example_support_sources})
-target_include_directories(example_support PUBLIC examples/common examples/minilm examples/ocr include)
+target_include_directories(example_support PUBLIC examples/common examples/digits examples/minilm examples/ocr examples/text include)
 pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng) # the picture that examples/ocr reads
-target_link_libraries(example_support PUBLIC PkgConfig::png)
-file(GLOB example_sources CONFIGURE_DEPENDS examples/*.c)
+target_link_libraries(example_support PUBLIC PkgConfig::png m)
+set(example_globs examples/*.c)
+foreach(folder IN LISTS example_folders)
+    list(APPEND example_globs examples/${folder}/*.c)
+endforeach()
+file(GLOB example_sources CONFIGURE_DEPENDS ${example_globs})
 foreach(source IN LISTS example_sources)
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})

@@ -5,6 +5,7 @@
 #include "amp/autocast.h"
 #include "amp/call.h"
 #include "amp/cuda.h"
+#include "amp/custom.h"
 #include "amp/error.h"
 #include "amp/explain.h"
 #include "amp/grad.h"
