@@ -12,6 +12,7 @@
 #include "amp/grad_scaler.h"
 #include "amp/graph.h"
 #include "amp/io.h"
+#include "amp/lbfgs.h"
 #include "amp/memory.h"
 #include "amp/ops.h"
 #include "amp/optimizer.h"

@@ -11,12 +11,13 @@
  *     }
  *
  * (amp_checkpoint is another thing: it recomputes.) In the file are "model.<name>" of each parameter and buffer, "optimizer0.<…>" as
- * amp_optimizer_state has it, "scheduler0.step" and "scheduler0.initial_lr", "scaler0.<…>", "generator0.state", "random.<device>" (seed and offset
+ * amp_optimizer_state has it, "lbfgs0.<…>", "scheduler0.step" and "scheduler0.initial_lr", "scaler0.<…>", "generator0.state", "random.<device>" (seed and offset
  * of its default generator) and "training.step". */
 #ifndef AMP_TRAINING_H
 #define AMP_TRAINING_H
 
 #include "amp/grad_scaler.h"
+#include "amp/lbfgs.h"
 #include "amp/optimizer.h"
 #include "amp/parameters.h"
 #include "amp/scheduler.h"
@@ -36,7 +37,8 @@ typedef struct amp_training {
     amp_scheduler *schedulers[AMP_TRAINING_MOST];
     amp_grad_scaler *scalers[AMP_TRAINING_MOST];
     amp_generator *generators[AMP_TRAINING_MOST]; /* the program's own */
-    int64_t *step;                                /* steps made: read by save, set by load */
+    amp_lbfgs *lbfgs[AMP_TRAINING_MOST];
+    int64_t *step; /* steps made: read by save, set by load */
 } amp_training;
 
 /* Writes the file: beside it first, flushed to the disk, renamed over it, and the folder flushed. So whatever happens, a reader finds the

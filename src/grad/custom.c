@@ -256,7 +256,7 @@ static amp_status run_scoped(forward *f) {
         if (status == AMP_OK && f->outputs[i]->scope == &frame) amp_scope_move(f->outputs[i], frame.outer);
         if (status != AMP_OK) f->outputs[i] = NULL;
     }
-    for (int i = 0; i < f->call.record->saved_count; i++) amp_release(f->call.saved[i]);
+    for (int i = 0; f->call.saved && i < f->call.record->saved_count; i++) amp_release(f->call.saved[i]);
     amp_scope_pop(&frame);
     return status;
 }

@@ -86,6 +86,17 @@ amp_status amp_named_read(amp_named *list, amp_safetensors *file, const char *fi
     return AMP_OK;
 }
 
+amp_status amp_named_check(const amp_named *list, const char *what) {
+    if (list->count > 0 && (!list->names || !list->tensors))
+        return amp_fail(AMP_ERROR_INVALID, "%s: %s is NULL", what, list->names ? "tensors" : "names");
+    for (int64_t i = 0; i < list->count; i++) {
+        if (!list->names[i] || !list->tensors[i] || !amp_tensor_is_live(list->tensors[i]))
+            return amp_fail(AMP_ERROR_INVALID, "%s: number %lld has no %s", what, (long long)i,
+                            list->names[i] ? "tensor" : "name");
+    }
+    return AMP_OK;
+}
+
 /* ---- Looking --------------------------------------------------------------------------------------------------------- */
 amp_tensor *amp_named_find(const amp_named *list, const char *name) {
     for (int64_t i = 0; i < list->count; i++) {

@@ -26,6 +26,9 @@ amp_status amp_named_save(const amp_named *list, const char *what, const char *p
 /* The tensors of a file whose names begin with "first.", without that; all, where first is NULL. */
 amp_status amp_named_read(amp_named *list, amp_safetensors *file, const char *first);
 
+/* An error where a name or a tensor of a program's list is missing. */
+amp_status amp_named_check(const amp_named *list, const char *what);
+
 /* NULL: there is none of that name. */
 amp_tensor *amp_named_find(const amp_named *list, const char *name);
 /* "; did you mean 'x'?", or "": good until the next call of this thread's. */

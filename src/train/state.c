@@ -133,17 +133,6 @@ static amp_status load_item(visitor *v, const amp_optimizer *o, const item *it) 
     return amp_fail(AMP_ERROR_INVALID, "%s: there is no '%.200s.%s'", l->loading->what, it->first, it->second);
 }
 
-static amp_status check_lists(const char *const *names, amp_tensor *const *tensors, int64_t count) {
-    if (count > 0 && (!names || !tensors))
-        return amp_fail(AMP_ERROR_INVALID, "optimizer_load_state: %s is NULL", names ? "tensors" : "names");
-    for (int64_t i = 0; i < count; i++) {
-        if (!names[i] || !tensors[i] || !amp_tensor_is_live(tensors[i]))
-            return amp_fail(AMP_ERROR_INVALID, "optimizer_load_state: number %lld has no %s", (long long)i,
-                            names[i] ? "tensor" : "name");
-    }
-    return AMP_OK;
-}
-
 static const char *unknown_name(const loader *l, const amp_optimizer *o);
 
 amp_status amp_optimizer_note_state(amp_loading *loading, amp_optimizer *o, const char *const *names,
@@ -161,7 +150,8 @@ amp_status amp_optimizer_load_state(amp_optimizer *o, const char *const *names, 
     amp_loading loading = {.what = "optimizer_load_state"};
     AMP_TRY(amp_pending_error());
     if (!o) return amp_fail(AMP_ERROR_INVALID, "optimizer_load_state: the optimizer is NULL");
-    AMP_TRY(check_lists(names, tensors, count));
+    const amp_named from = {(char **)(uintptr_t)names, (amp_tensor **)(uintptr_t)tensors, .count = count};
+    AMP_TRY(amp_named_check(&from, loading.what));
     const amp_status status = amp_optimizer_note_state(&loading, o, names, tensors, count);
     if (status == AMP_OK) amp_loading_write(&loading);
     amp_loading_free(&loading);

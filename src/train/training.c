@@ -7,6 +7,7 @@
 #include "amp/random.h"
 #include "core/struct_size.h"
 #include "train/grad_scaler.h"
+#include "train/lbfgs.h"
 #include "train/optimizer.h"
 #include "train/scheduler.h"
 
@@ -37,14 +38,17 @@ static const char *optimizer_kind(const void *object) {
     return ((const amp_optimizer *)object)->algorithm->name;
 }
 
-static amp_status gather_optimizer(const char *what, void *object, const char *name, amp_named *list) {
-    (void)what;
-    const amp_state state = amp_optimizer_state(object);
+static amp_status gather_state(amp_state state, const char *name, amp_named *list) {
     amp_status status = amp_pending_error();
     for (int64_t i = 0; i < state.count && status == AMP_OK; i++)
         status = amp_named_add(list, name, state.names[i], state.tensors[i]);
     amp_state_free(state);
     return status;
+}
+
+static amp_status gather_optimizer(const char *what, void *object, const char *name, amp_named *list) {
+    (void)what;
+    return gather_state(amp_optimizer_state(object), name, list);
 }
 
 static amp_status note_optimizer(amp_loading *l, void *object, const amp_named *from) {
@@ -144,6 +148,16 @@ static amp_status note_generator(amp_loading *l, void *object, const amp_named *
     return note_generator_as(l, object, from, "state");
 }
 
+/* ---- L-BFGS ----------------------------------------------------------------------------------------------------------- */
+static amp_status gather_lbfgs(const char *what, void *object, const char *name, amp_named *list) {
+    (void)what;
+    return gather_state(amp_lbfgs_state(object), name, list);
+}
+
+static amp_status note_lbfgs(amp_loading *l, void *object, const amp_named *from) {
+    return amp_lbfgs_note_state(l, object, from);
+}
+
 /* ---- The parts of a run ------------------------------------------------------------------------------------------------ */
 typedef struct part {
     const char *name;                        /* and a number, in the file */
@@ -158,6 +172,7 @@ static const part parts[] = {
     {"scheduler", offsetof(amp_training, schedulers), scheduler_kind, gather_scheduler, note_scheduler},
     {"scaler", offsetof(amp_training, scalers), NULL, gather_scaler, note_scaler},
     {"generator", offsetof(amp_training, generators), NULL, gather_generator, note_generator},
+    {"lbfgs", offsetof(amp_training, lbfgs), NULL, gather_lbfgs, note_lbfgs},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
