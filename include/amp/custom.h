@@ -49,18 +49,18 @@ typedef struct amp_custom_function {
      * in an enabled region of their device are cast to it (floating ones, not f64), and both run with autocast off; outside of
      * regions nothing is cast. */
     amp_dtype cast_inputs;
-    size_t context_size; /* of what amp_custom_apply copies into the call */
+    size_t context_size; /* of what amp_custom_apply copies into the call, at most a megabyte */
 } amp_custom_function;
 
 /* Calls the forward, and records the call if an input requires gradients. `context` (NULL: zeros) is copied. Results are owned as those of
- * ops are; floating and complex ones require gradients if the call is recorded, and one that is an input is a view of it. All are
+ * ops are; where the call is recorded, floating and complex ones require gradients, and one that is an input is a view of it. All are
  * NULL with an error: no function, an input that was released, an output that the forward did not set; its own; no memory. From any thread. */
 AMP_API amp_status amp_custom_apply(const amp_custom_function *function, const void *context, amp_tensor *const *inputs,
                                     amp_tensor **outputs);
 
 /* ---- Inside of both functions ---- */
 
-/* The call's copy of the context: what the forward writes there the backward finds. */
+/* The call's copy of the context, aligned to 8 bytes: what the forward writes there the backward finds. */
 AMP_API void *amp_custom_context(amp_custom_call *call);
 /* Somebody may want the gradient of the input; in a backward: wants it. */
 AMP_API bool amp_custom_wants(const amp_custom_call *call, int input);

@@ -38,13 +38,12 @@ typedef struct amp_lbfgs_args {
     amp_opt_float tolerance_change;   /* 1e-9: of a parameter or of the loss, from iteration to iteration */
     amp_opt_int max_iter;             /* 20: iterations of a step */
     amp_opt_int max_eval;             /* max_iter · 5 / 4: calls of the closure after which no iteration begins */
-    amp_opt_int
-        history_size; /* 100: vectors kept of each kind, all parameters long, f32 (f64 where one is f64) on their device */
+    amp_opt_int history_size;         /* 100: vectors that are kept, of each of two kinds */
     amp_line_search line_search;
     int reserved; /* 0 */
 } amp_lbfgs_args;
 
-/* An owner of the parameters that are in the list now. The caller's, until amp_lbfgs_destroy. NULL with an error: no or an
+/* An owner of the parameters that are in the list now. Its vectors are all parameters long, on their device, in f32 (f64 if one is f64). The caller's, until amp_lbfgs_destroy. NULL with an error: no or an
  * empty list, parameters that are complex or on several devices, an option out of its range, no memory. */
 AMP_API amp_lbfgs *amp_lbfgs_create(const amp_lbfgs_args *args);
 /* NULL is allowed. */

@@ -65,9 +65,8 @@ typedef struct amp_parameters_save_args {
     size_t struct_size AMP_SIZE_OF_(amp_parameters_save_args);
     const amp_parameters *parameters; /* on any device */
     const char *path;
-    amp_dtype
-        dtype;    /* in the file, of those that are floating: AMP_F32 is what O2 and O3 save. Default: each its own */
-    int reserved; /* 0 */
+    amp_dtype dtype;             /* in the file, of those that are floating; default: each its own */
+    int reserved;                /* 0 */
     const char *const *metadata; /* as amp_save_safetensors takes it; may be NULL */
 } amp_parameters_save_args;
 

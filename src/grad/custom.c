@@ -20,7 +20,7 @@ typedef struct record {
 } record;
 
 /* Places: a slot, or below 0 a result. */
-enum { NO_PLACE = INT_MIN };
+enum { NO_PLACE = INT_MIN, MOST_CONTEXT = 1 << 20 };
 
 struct amp_custom_call {
     record *record;
@@ -34,12 +34,12 @@ static size_t context_at(void) {
     return (sizeof(record) + 7) / 8 * 8;
 }
 
-static size_t places_at(const record *r) {
-    return context_at() + (r->function.context_size + 7) / 8 * 8;
+static size_t places_at(const amp_custom_function *f) {
+    return context_at() + (f->context_size + 7) / 8 * 8;
 }
 
 static int *places_of(const record *r) {
-    return (int *)((char *)(uintptr_t)r + places_at(r));
+    return (int *)((char *)(uintptr_t)r + places_at(&r->function));
 }
 
 /* ---- What both functions ask ---------------------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static amp_status fill(amp_grad_node *node, const forward *f) {
     node->row = &row;
     node->name = r->function.name;
     node->may_create = true;
-    memcpy(node->args, r, places_at(r));
+    memcpy(node->args, r, places_at(&r->function));
     for (int i = 0; i < r->function.inputs; i++) {
         if (!f->given[i]) continue;
         add_edge(node, i, f->given[i]);
@@ -185,7 +185,7 @@ static amp_status begin_results(amp_grad_node *node, amp_tensor **outputs) {
 
 static amp_status write_down(const forward *f) {
     const record *r = f->call.record;
-    const size_t bytes = places_at(r) + (size_t)r->saved_count * sizeof(int);
+    const size_t bytes = places_at(&r->function) + (size_t)r->saved_count * sizeof(int);
     int others = 0;
     for (int i = 0; i < r->saved_count; i++) (void)place_of(f, f->call.saved[i], &others);
     amp_grad_install();
@@ -271,6 +271,9 @@ static amp_status check_function(const amp_custom_function *f, amp_tensor *const
     if (f->inputs < 0 || f->outputs < 1 || !outputs || (f->inputs > 0 && !inputs))
         return amp_fail(AMP_ERROR_INVALID, "%s: it takes its %d inputs, and room for at least one output", f->name,
                         f->inputs);
+    if (f->context_size > MOST_CONTEXT)
+        return amp_fail(AMP_ERROR_INVALID, "%s: context_size is %zu; expected at most %d", f->name, f->context_size,
+                        MOST_CONTEXT);
     if (f->cast_inputs != AMP_DTYPE_NONE && !amp_dtype_is_floating(f->cast_inputs))
         return amp_fail(AMP_ERROR_DTYPE, "%s: cast_inputs is %s; expected a floating dtype", f->name,
                         amp_dtype_name(f->cast_inputs));
@@ -300,8 +303,7 @@ static amp_status find_regions(record *r) {
 /* All that a call needs but its saved tensors, in one allocation: record, context, inputs, marks. */
 static amp_status apply(const amp_custom_function *function, const void *context, amp_tensor *const *inputs,
                         amp_tensor **outputs) {
-    const size_t count = (size_t)function->inputs;
-    const size_t at = context_at() + (function->context_size + 7) / 8 * 8;
+    const size_t count = (size_t)function->inputs, at = places_at(function);
     char *room = amp_alloc_zeroed(at + count * (sizeof(amp_tensor *) + sizeof(bool)));
     if (!room) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for the call", function->name);
     record *r = (record *)room;

@@ -203,7 +203,7 @@ static amp_status move(const run *r, double t) {
 static void take_back(const run *r, amp_tensor **to) {
     for (int64_t i = 0; i < r->l->count; i++) {
         (void)amp_copy_tensor(r->l->items[i].tensor, to[i]);
-        amp_tensor_written(r->l->items[i].tensor);
+        (void)amp_tensor_mark_dirty(r->l->items[i].tensor);
     }
 }
 

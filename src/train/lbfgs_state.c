@@ -54,7 +54,10 @@ static amp_status gather(const amp_curvature *k, amp_named *list) {
 amp_state amp_lbfgs_state(const amp_lbfgs *l) {
     const amp_state none = {NULL, NULL, 0};
     amp_named list = {0};
-    if (!l) (void)amp_fail(AMP_ERROR_INVALID, "lbfgs_state: the optimizer is NULL");
+    if (!l) {
+        (void)amp_fail(AMP_ERROR_INVALID, "lbfgs_state: the optimizer is NULL");
+        return none;
+    }
     if (amp_failed()) return none;
     if (gather(&l->known, &list) == AMP_OK)
         return (amp_state){(const char *const *)list.names, list.tensors, list.count};

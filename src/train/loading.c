@@ -54,7 +54,7 @@ static void put(amp_noted *n) {
         memcpy(n->to, n->value, n->bytes);
     } else if (*n->place && n->from) {
         (void)amp_copy_tensor(*n->place, n->from);
-        amp_tensor_written(*n->place);
+        (void)amp_tensor_mark_dirty(*n->place);
     } else {
         amp_release(*n->place);
         *n->place = n->from;

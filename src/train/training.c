@@ -198,7 +198,7 @@ static amp_status each_part(const amp_training *t, part_visitor visit, void *con
 }
 
 /* ---- Saving ------------------------------------------------------------------------------------------------------------ */
-enum { METADATA = 2 + 2 * AMP_TRAINING_MOST };
+enum { METADATA = 2 + PARTS * AMP_TRAINING_MOST }; /* the format, and a kind of each part */
 
 typedef struct saver {
     const char *what;
@@ -349,9 +349,9 @@ static amp_status check_nothing_else(const loader *l, const amp_training *t) {
 
 static amp_status note_all(loader *l, const amp_training *t) {
     AMP_TRY(check_format(l));
-    AMP_TRY(each_part(t, note_part, l));
     if (amp_parameters_count(t->parameters) > 0)
         AMP_TRY(note_list(l, &(const part){.note = note_model}, t->parameters, "model"));
+    AMP_TRY(each_part(t, note_part, l));
     AMP_TRY(check_nothing_else(l, t));
     AMP_TRY(note_list(l, &(const part){.note = note_random}, NULL, "random"));
     return t->step ? note_list(l, &(const part){.note = note_step}, t->step, "training") : AMP_OK;
