@@ -11,7 +11,8 @@
 typedef double formula(const amp_scheduler_args *o, double initial, int64_t step);
 
 static double of_steps(const amp_scheduler_args *o, double initial, int64_t step) {
-    return initial * pow(o->gamma.value, (double)(step / o->step_size.value));
+    const int64_t passed = step / o->step_size.value;
+    return initial * pow(o->gamma.value, (double)passed);
 }
 
 static double of_milestones(const amp_scheduler_args *o, double initial, int64_t step) {
