@@ -38,7 +38,7 @@ typedef amp_status (*amp_custom_forward)(amp_custom_call *call, amp_tensor *cons
  * input gives, which is summed; converted to the input's dtype. With create_graph the ops that it calls are recorded. */
 typedef amp_status (*amp_custom_backward)(amp_custom_call *call, amp_tensor *const *gradients, amp_tensor **given);
 
-/* Both return amp_last_status(); what they make goes at their ends. */
+/* Both return amp_last_status(), close the scopes and regions that they open, and what they make goes at their ends. */
 typedef struct amp_custom_function {
     size_t struct_size AMP_SIZE_OF_(amp_custom_function);
     const char *name; /* for sentences; it and the functions live as long as the records of the calls */

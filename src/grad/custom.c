@@ -11,6 +11,7 @@
 #include "grad/history.h"
 #include "grad/record.h"
 #include "grad/regions.h"
+#include "policy/regions.h"
 
 /* What lives as long as the node: this, the context, and the place of each tensor that was saved. */
 typedef struct record {
@@ -87,8 +88,24 @@ amp_tensor *amp_custom_saved(amp_custom_call *call, int index) {
     return place >= 0 ? call->going->saved[place] : call->going->results[-1 - place];
 }
 
-/* What a function of the program has returned, which says nothing while no error stands. */
-static amp_status settle(const record *r, const char *which, amp_status status) {
+/* What is open around a function of the program. */
+typedef struct around {
+    const amp_scope_frame *frame;
+    int nesting;
+} around;
+
+static around look_around(void) {
+    return (around){amp_this_thread.scope, amp_autocast_nesting()};
+}
+
+/* What it left open is closed, and an error; what it returned says nothing while no error stands. */
+static amp_status settle(const record *r, const char *which, around before, amp_status status) {
+    const int scopes = amp_scope_unwind(before.frame), regions = amp_regions_unwind(before.nesting);
+    if (scopes != 0 || regions != 0)
+        return amp_fail(AMP_ERROR_INVALID, "%s: its %s %s", r->function.name, which,
+                        scopes > 0    ? "left a scope open"
+                        : regions > 0 ? "left a region open"
+                                      : "closed a region that it did not open");
     AMP_TRY(amp_pending_error());
     if (status == AMP_OK) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: its %s returned %d, and no error stands", r->function.name, which,
@@ -108,9 +125,10 @@ static void gradient_of_custom(amp_gradient *g) {
     record *r = (record *)(uintptr_t)g->args;
     amp_custom_call call = {.record = r, .wanted = g->wanted, .going = g};
     const unsigned layers = amp_grad_regions_enter(&r->regions);
-    const amp_status status = r->function.backward(&call, g->of, g->given);
+    const around before = look_around();
+    const amp_status status = settle(r, "backward", before, r->function.backward(&call, g->of, g->given));
     amp_grad_regions_leave(layers);
-    if (settle(r, "backward", status) == AMP_OK) (void)check_given(r, g);
+    if (status == AMP_OK) (void)check_given(r, g);
 }
 
 static const amp_gradient_row row = {.function = gradient_of_custom};
@@ -211,12 +229,18 @@ static amp_status cast_inputs(const forward *f) {
     return AMP_OK;
 }
 
+static amp_status run_forward(forward *f) {
+    const record *r = f->call.record;
+    const around before = look_around();
+    return settle(r, "forward", before, r->function.forward(&f->call, f->inputs, f->outputs));
+}
+
 static amp_status run_function(forward *f) {
-    record *r = f->call.record;
-    if (r->function.cast_inputs == AMP_DTYPE_NONE) return r->function.forward(&f->call, f->inputs, f->outputs);
+    const record *r = f->call.record;
+    if (r->function.cast_inputs == AMP_DTYPE_NONE) return run_forward(f);
     AMP_TRY(cast_inputs(f));
     const unsigned layers = amp_grad_regions_enter(&r->regions);
-    const amp_status status = r->function.forward(&f->call, f->inputs, f->outputs);
+    const amp_status status = run_forward(f);
     amp_grad_regions_leave(layers);
     return status;
 }
@@ -235,8 +259,7 @@ static amp_status run_unrecorded(forward *f) {
     const bool was_on = amp_grad_set_enabled(false);
     const amp_status status = run_function(f);
     (void)amp_grad_set_enabled(was_on);
-    AMP_TRY(settle(f->call.record, "forward", status));
-    return check_outputs(f);
+    return status == AMP_OK ? check_outputs(f) : status;
 }
 
 static bool any_wanted(const forward *f) {

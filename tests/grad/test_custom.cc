@@ -441,6 +441,30 @@ TEST_F(Custom, DefinitionsAndQuestionsThatAreWrong) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"tensors are saved in the forward"}));
 }
 
+TEST_F(Custom, WhatIsLeftOpenIsClosedAndSaid) {
+    amp_tensor *x = leaf({2, 2}, {1, 2});
+    const auto scope = [](amp_custom_call *, amp_tensor *const *in, amp_tensor **out) {
+        (void)amp_scope_enter();
+        out[0] = op("mul", {in[0], 1.0});
+        return amp_last_status();
+    };
+    const auto region = [](amp_custom_call *, amp_tensor *const *in, amp_tensor **out) {
+        const amp_autocast_args args = region_args();
+        (void)amp_autocast_enter(&args);
+        out[0] = op("mul", {in[0], 1.0});
+        return amp_last_status();
+    };
+    EXPECT_EQ(apply(custom("mine", scope, mm_backward, 1, 1), {x}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mine: its forward left a scope open"}));
+    EXPECT_EQ(apply(custom("mine", region, mm_backward, 1, 1), {x}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mine: its forward left a region open"}));
+    EXPECT_EQ(back(op("sum", {apply(custom("mine", mm_forward, scope, 2, 1), {x, x})})), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mine: its backward left a scope open"}));
+    EXPECT_EQ(back(op("sum", {apply(custom("mine", mm_forward, region, 2, 1), {x, x})})), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"mine: its backward left a region open"}));
+    EXPECT_EQ(amp_autocast_nesting(), 0);
+}
+
 TEST_F(Custom, ThreadsCallOneFunctionAtATime) {
     amp_tensor *w = leaf({2, 2}, {1, 0, 0, 1});
     const auto square = custom(
