@@ -42,6 +42,11 @@ add_test(NAME example.own_op COMMAND own_op)
 set_tests_properties(example.own_op PROPERTIES LABELS fast
     PASS_REGULAR_EXPRESSION "f32, for swiglu: policy fp32.*swiglu gives f32, project bf16")
 
+# A function with a backward of its own.
+add_test(NAME example.custom_function COMMAND custom_function)
+set_tests_properties(example.custom_function PROPERTIES LABELS fast
+    PASS_REGULAR_EXPRESSION "my_mm gives f16, my_energy f32: 19.6075, and the weights' gradients sum to 16.0")
+
 # One convolution, called three ways.
 add_test(NAME example.simple_net COMMAND simple_net 2 20 1)
 set_tests_properties(example.simple_net PROPERTIES LABELS fast FAIL_REGULAR_EXPRESSION "not the bits|simple_net: "

@@ -90,6 +90,13 @@ add_library(plugin MODULE tests/support/plugin.c)
 target_include_directories(plugin PRIVATE include)
 set_target_properties(plugin PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests PREFIX "")
 
+# Training that is killed and goes on; by hand with more runs: tests/train/killed/kill_runs.py PROGRAM 200.
+add_executable(killed_run tests/train/killed/killed_run.c)
+set_target_properties(killed_run PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+target_link_libraries(killed_run PRIVATE amp_internal)
+add_test(NAME killed_runs COMMAND python3 -B ${PROJECT_SOURCE_DIR}/tests/train/killed/kill_runs.py $<TARGET_FILE:killed_run>)
+set_tests_properties(killed_runs PROPERTIES LABELS fast TIMEOUT 900)
+
 include(cmake/onnx_tests.cmake)
 # `amp run`, `bench`, `audit` and `explain` on small models and broken ones; on real ones, where AMP_MODELS and AMP_MODEL_CASES name them.
 foreach(command run bench audit explain_model)

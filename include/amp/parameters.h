@@ -28,7 +28,11 @@ AMP_API void amp_parameters_destroy(amp_parameters *parameters);
  * already, a dtype that is not floating or complex, a result of a recorded op, no memory; the list stays as it was. */
 AMP_API amp_tensor *amp_parameters_add(amp_parameters *parameters, const char *name, amp_tensor *tensor);
 
-/* How many there are; 0 for NULL. */
+/* Adds a tensor that belongs to the model and is not trained, as running statistics are: it is saved and loaded with the parameters, and
+ * optimizers pass it by. Of any dtype. NULL with an error: as amp_parameters_add's, and a tensor that requires gradients. */
+AMP_API amp_tensor *amp_parameters_add_buffer(amp_parameters *parameters, const char *name, amp_tensor *tensor);
+
+/* How many there are, buffers too; 0 for NULL. */
 AMP_API int64_t amp_parameters_count(const amp_parameters *parameters);
 /* Number `index` from 0 on, borrowed; NULL outside of the list. */
 AMP_API amp_tensor *amp_parameters_at(const amp_parameters *parameters, int64_t index);
@@ -55,7 +59,30 @@ AMP_API double amp_clip_grad_norm_call(const amp_clip_grad_norm_args *args);
 /* Every element of a gradient becomes one from −clip_value to clip_value; NaN stays: torch.nn.utils.clip_grad_value_. */
 AMP_API amp_status amp_clip_grad_value(amp_parameters *parameters, double clip_value);
 
+/* ---- Files ------------------------------------------------------------------------------------------------------------
+ * Parameters and buffers under their names, as safetensors. What a run needs to go on is amp/training.h's. */
+typedef struct amp_parameters_save_args {
+    size_t struct_size AMP_SIZE_OF_(amp_parameters_save_args);
+    const amp_parameters *parameters; /* on any device */
+    const char *path;
+    amp_dtype dtype;             /* in the file, of those that are floating; default: each its own */
+    int reserved;                /* 0 */
+    const char *const *metadata; /* as amp_save_safetensors takes it; may be NULL */
+} amp_parameters_save_args;
+
+/* Writes the file whole or not at all (amp_save_safetensors). Errors: no list, one that was released, a dtype that is not floating; those of
+ * files, a full disk among them. */
+AMP_API amp_status amp_parameters_save_call(const amp_parameters_save_args *args);
+/* Copies the tensors of a file into those of the list, in place; views, optimizers and casts see the new values. A floating one may be
+ * f32 in the file. Errors: one of the list is not in the file, or is of another shape or dtype there; the file has one that is
+ * not in the list (with a name that may be meant); those of files. Then nothing is changed. */
+AMP_API amp_status amp_parameters_load(amp_parameters *parameters, const char *path);
+
 #ifndef __cplusplus
+/* amp_parameters_save(p, "model.safetensors"); amp_parameters_save(p, "model.safetensors", .dtype = AMP_F32); */
+#define amp_parameters_save(list, ...)                                                                                 \
+    AMP_CALL_(amp_parameters_save_call(&(const amp_parameters_save_args){                                              \
+        .struct_size = sizeof(amp_parameters_save_args), .parameters = list, .path = __VA_ARGS__}))
 /* amp_clip_grad_norm(p, 1.0); amp_clip_grad_norm(p, 1.0, .norm_type = AMP_SET(INFINITY)); */
 #define amp_clip_grad_norm(list, ...)                                                                                  \
     AMP_CALL_(amp_clip_grad_norm_call(&(const amp_clip_grad_norm_args){                                                \

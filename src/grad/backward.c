@@ -12,6 +12,7 @@
 #include "core/thread.h"
 #include "grad/arrivals.h"
 #include "grad/history.h"
+#include "policy/user_ops.h"
 
 typedef struct backward {
     const char *what; /* "backward", "grad" */
@@ -56,8 +57,10 @@ static amp_tensor *sum_to(amp_tensor *t, const amp_saved *like) {
 }
 
 static amp_status fail_shape(const amp_grad_node *node, const amp_tensor *t, const amp_saved *like) {
-    return amp_fail(AMP_ERROR_INTERNAL, "backward of %s: a gradient is %s for an argument of shape %s", node->name,
-                    amp_describe(t), amp_describe_shape(like->rank, like->shape));
+    const bool is_ours = node->op && !amp_op_is_user(node->op);
+    return amp_fail(is_ours ? AMP_ERROR_INTERNAL : AMP_ERROR_INVALID,
+                    "backward of %s: a gradient is %s for an argument of shape %s", node->name, amp_describe(t),
+                    amp_describe_shape(like->rank, like->shape));
 }
 
 static amp_tensor *fitted(const amp_grad_node *node, int slot, amp_tensor *t) {
@@ -153,17 +156,21 @@ static amp_status restore_arguments(const backward *b, const amp_grad_node *node
     return amp_pending_error();
 }
 
-/* Of a node of no op. */
-static amp_status restore_saved(const amp_grad_node *node, unpacked *u) {
+/* Of a node of no op: only what has elements. */
+static amp_status restore_saved(const backward *b, const amp_grad_node *node, unpacked *u) {
     for (int i = 0; i < node->slot_count; i++) {
-        if (node->slots[i].storage) u->items[i] = restore(&node->slots[i], node, "its input", NULL, 0, false);
+        const amp_grad_edge *edge = &node->edges[i];
+        const char *name = edge->node ? "its input" : "what it saved";
+        if (node->slots[i].storage)
+            u->items[i] = restore(&node->slots[i], node, name, edge->node, edge->output, b->creates);
     }
     return amp_pending_error();
 }
 
 static amp_status restore_results(const backward *b, amp_grad_node *node, unpacked *u) {
     for (int i = 0; i < node->result_count; i++) {
-        u->results[i] = restore(&node->results[i], node, "its result", node, i, b->creates);
+        if (node->op || node->results[i].storage)
+            u->results[i] = restore(&node->results[i], node, "its result", node, i, b->creates);
     }
     return amp_pending_error();
 }
@@ -225,18 +232,18 @@ static amp_status run_function(backward *b, amp_grad_node *node, unpacked *u, vo
     if (node->op) {
         memcpy(args, node->args, node->op->args_size);
         AMP_TRY(restore_arguments(b, node, u, args));
-        AMP_TRY(restore_results(b, node, u));
     } else if (node->reaches_leaves && b->is_selective) {
         return amp_fail(
             AMP_ERROR_NOT_IMPLEMENTED,
             "%s: there is a %s on the way, whose function goes back to every leaf; call amp_backward without "
             ".inputs",
             b->what, node->name);
-    } else if (b->creates) {
+    } else if (b->creates && !node->may_create) {
         return amp_fail(AMP_ERROR_NOT_IMPLEMENTED, "%s: %s has no gradient of its gradient", b->what, node->name);
     } else {
-        AMP_TRY(restore_saved(node, u));
+        AMP_TRY(restore_saved(b, node, u));
     }
+    AMP_TRY(restore_results(b, node, u));
     node->row->function(&u->gradient);
     return amp_failed() ? fail_in(node) : send_given(b, node, u);
 }

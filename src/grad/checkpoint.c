@@ -1,12 +1,11 @@
 /* Recomputation: a function of the program runs unrecorded, and once more, recorded, when a backward comes to it. */
 #include "amp/grad.h"
 
-#include "amp/autocast.h"
 #include "amp/random.h"
 #include "core/memory.h"
-#include "core/thread.h"
 #include "grad/history.h"
 #include "grad/record.h"
+#include "grad/regions.h"
 
 typedef struct checkpoint {
     amp_checkpoint_function function;
@@ -23,11 +22,11 @@ static amp_status run_again(const checkpoint *c, amp_tensor *const *inputs, amp_
     amp_generator_state now = {.struct_size = sizeof now};
     AMP_TRY(amp_generator_get_state(generator, &now));
     AMP_TRY(amp_generator_set_state(generator, &c->random));
-    (void)amp_autocast_enter_state(&c->regions, sizeof c->regions);
+    const unsigned layers = amp_grad_regions_enter(&c->regions);
     const bool was_on = amp_grad_set_enabled(true);
     amp_status status = c->function(c->context, inputs, outputs);
     (void)amp_grad_set_enabled(was_on);
-    (void)amp_autocast_restore_end();
+    amp_grad_regions_leave(layers);
     const amp_status restored = amp_generator_set_state(generator, &now);
     return status != AMP_OK ? status : restored;
 }

@@ -61,6 +61,7 @@ typedef struct amp_grad_node {
     unsigned wanted;     /* a bit for each argument whose gradient somebody wants */
     bool owns_results;   /* they are an allocation of their own */
     bool reaches_leaves; /* its function goes back to leaves by itself: it cannot be asked for some gradients alone */
+    bool may_create;     /* of no op, and its function calls ops only, which create_graph may record */
     bool is_spent;       /* what it saved is gone */
     amp_grad_cell *cell; /* a leaf's */
     amp_grad_hook *hooks;

@@ -254,6 +254,23 @@ amp_status amp_file_write_tensor(amp_file_writer *writer, const amp_tensor *tens
     return AMP_OK;
 }
 
+/* The rename itself must outlive a crash too. A file system that cannot flush folders says EINVAL. */
+static amp_status flush_folder(const amp_file_writer *writer) {
+    const char *slash = strrchr(writer->path, '/');
+    const size_t length = slash == writer->path ? 1 : slash ? (size_t)(slash - writer->path) : 0;
+    char *folder = amp_alloc(length + 2);
+    if (!folder)
+        return amp_fail(AMP_ERROR_MEMORY, "%s: %s: no memory for its folder's name", writer->who, writer->path);
+    memcpy(folder, length ? writer->path : ".", length ? length : 1);
+    folder[length ? length : 1] = '\0';
+    const int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int error = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
+    if (descriptor >= 0) close(descriptor);
+    amp_free(folder);
+    if (error == 0 || error == EINVAL) return AMP_OK;
+    return fail_errno(writer->who, writer->path, "flush its folder to the disk", error);
+}
+
 amp_status amp_file_commit(amp_file_writer *writer) {
     AMP_TRY(flush_buffer(writer));
     /* without it a crash soon after the rename could leave an empty file where a whole one was */
@@ -266,7 +283,7 @@ amp_status amp_file_commit(amp_file_writer *writer) {
     }
     amp_free(writer->temporary);
     writer->temporary = NULL;
-    return AMP_OK;
+    return flush_folder(writer);
 }
 
 void amp_file_abandon(amp_file_writer *writer) {

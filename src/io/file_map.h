@@ -51,7 +51,7 @@ amp_status amp_file_create(amp_file_writer *writer, const char *who, const char 
 amp_status amp_file_write(amp_file_writer *writer, const void *data, size_t bytes);
 /* Writes the tensor's elements in row-major order, whatever its strides are. */
 amp_status amp_file_write_tensor(amp_file_writer *writer, const amp_tensor *tensor);
-/* Flushes to the disk and renames over the final path. */
+/* Flushes to the disk, renames over the final path, and flushes the folder. */
 amp_status amp_file_commit(amp_file_writer *writer);
 /* Removes what was not committed and frees the writer's memory. */
 void amp_file_abandon(amp_file_writer *writer);

@@ -1,5 +1,5 @@
 /* Gradient scaling. The scale is an f32 here; what was found lies on the device until a step or an update asks. */
-#include "amp/grad_scaler.h"
+#include "train/grad_scaler.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -303,21 +303,39 @@ amp_status amp_grad_scaler_get_state(const amp_grad_scaler *s, amp_grad_scaler_s
     return amp_struct_write("grad_scaler_get_state", state, state->struct_size, &made, sizeof made);
 }
 
-amp_status amp_grad_scaler_set_state(amp_grad_scaler *s, const amp_grad_scaler_state *given) {
-    static const char what[] = "grad_scaler_set_state";
-    amp_grad_scaler_state state;
-    AMP_TRY(check_given(what, s, given, "the state"));
-    AMP_TRY(amp_struct_read(what, "amp_grad_scaler_state", &state, sizeof state, sizeof state.struct_size, given));
-    if (!s->enabled) return AMP_OK;
-    if (state.scale == 0 && state.growth_factor == 0)
+bool amp_grad_scaler_is_between(const amp_grad_scaler *s) {
+    return s->count > 0;
+}
+
+static amp_status check_state(const char *what, const amp_grad_scaler *s, const amp_grad_scaler_state *state) {
+    if (state->scale == 0 && state->growth_factor == 0)
         return amp_fail(AMP_ERROR_INVALID, "%s: the state is empty, as of a scaler that was disabled", what);
     amp_grad_scaler loaded = *s;
-    loaded.scale = (float)state.scale;
-    loaded.growth_factor = state.growth_factor;
-    loaded.backoff_factor = state.backoff_factor;
-    loaded.growth_interval = state.growth_interval;
-    loaded.growth_tracker = state.growth_tracker;
-    AMP_TRY(check_scaler(what, &loaded));
-    *s = loaded;
-    return AMP_OK;
+    loaded.scale = (float)state->scale;
+    loaded.growth_factor = state->growth_factor;
+    loaded.backoff_factor = state->backoff_factor;
+    loaded.growth_interval = state->growth_interval;
+    return check_scaler(what, &loaded);
+}
+
+amp_status amp_grad_scaler_note_state(amp_loading *l, amp_grad_scaler *s, const amp_grad_scaler_state *state) {
+    const float scale = (float)state->scale;
+    if (!s->enabled) return AMP_OK;
+    AMP_TRY(check_state(l->what, s, state));
+    AMP_TRY(amp_loading_bytes(l, &s->scale, &scale, sizeof scale));
+    AMP_TRY(amp_loading_bytes(l, &s->growth_factor, &state->growth_factor, sizeof s->growth_factor));
+    AMP_TRY(amp_loading_bytes(l, &s->backoff_factor, &state->backoff_factor, sizeof s->backoff_factor));
+    AMP_TRY(amp_loading_bytes(l, &s->growth_interval, &state->growth_interval, sizeof s->growth_interval));
+    return amp_loading_bytes(l, &s->growth_tracker, &state->growth_tracker, sizeof s->growth_tracker);
+}
+
+amp_status amp_grad_scaler_set_state(amp_grad_scaler *s, const amp_grad_scaler_state *given) {
+    amp_loading l = {.what = "grad_scaler_set_state"};
+    amp_grad_scaler_state state;
+    AMP_TRY(check_given(l.what, s, given, "the state"));
+    AMP_TRY(amp_struct_read(l.what, "amp_grad_scaler_state", &state, sizeof state, sizeof state.struct_size, given));
+    const amp_status status = amp_grad_scaler_note_state(&l, s, &state);
+    if (status == AMP_OK) amp_loading_write(&l);
+    amp_loading_free(&l);
+    return status;
 }

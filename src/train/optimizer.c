@@ -160,8 +160,9 @@ static amp_status add_parameter(const char *what, amp_optimizer *o, const amp_pa
 static amp_status add_parameters(const char *what, amp_optimizer *o, const amp_parameters *list) {
     const int64_t before = o->count;
     amp_status status = AMP_OK;
-    for (int64_t i = 0; i < list->count && status == AMP_OK; i++)
-        status = add_parameter(what, o, &list->items[i], (int)o->group_count);
+    for (int64_t i = 0; i < list->count && status == AMP_OK; i++) {
+        if (!list->items[i].is_buffer) status = add_parameter(what, o, &list->items[i], (int)o->group_count);
+    }
     if (status == AMP_OK) return AMP_OK;
     while (o->count > before) trained_end(&o->items[--o->count]);
     return status;
@@ -252,7 +253,7 @@ const char *amp_optimizer_parameter_name(const amp_optimizer *o, int64_t index) 
 
 amp_tensor *amp_optimizer_master(const amp_optimizer *o, int64_t index) {
     const amp_trained *t = item_at(o, index);
-    return t && t->master ? t->master : amp_optimizer_parameter(o, index);
+    return t ? amp_trained_master(t) : NULL;
 }
 
 /* ---- A step --------------------------------------------------------------------------------------------------------- */
@@ -264,7 +265,7 @@ amp_status amp_trained_make_state(const amp_optimizer *o, amp_trained *t, int wh
     if (t->states[which]) return AMP_OK;
     const double *options = o->groups[t->group].options;
     const double begin = o->algorithm->states[which].begins_other ? options[AMP_OPTION_INITIAL_ACCUMULATOR_VALUE] : 0;
-    amp_tensor *made = amp_full_like(t->master ? t->master : t->parameter, amp_float(begin));
+    amp_tensor *made = amp_full_like(amp_trained_master(t), amp_float(begin));
     if (!made) return amp_pending_error();
     t->states[which] = amp_keep(made);
     return AMP_OK;
@@ -284,7 +285,7 @@ static amp_status states_of(const amp_optimizer *o, amp_trained *t, amp_tensor *
 static amp_status step_one(const amp_optimizer *o, amp_trained *t, amp_tensor *gradient) {
     amp_tensor *states[AMP_ALGORITHM_STATES];
     amp_optimizer_update_args args = {.struct_size = sizeof args,
-                                      .input = t->master ? t->master : t->parameter,
+                                      .input = amp_trained_master(t),
                                       .grad = gradient,
                                       .state = {.items = states},
                                       .algorithm = o->algorithm->update,

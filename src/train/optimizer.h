@@ -3,6 +3,7 @@
 #define AMP_TRAIN_OPTIMIZER_H
 
 #include "train/algorithms.h"
+#include "train/loading.h"
 #include "train/parameters.h"
 
 /* A parameter, and how far its optimization is. */
@@ -40,6 +41,13 @@ amp_tensor *amp_trained_gradient(const amp_optimizer *o, const amp_trained *t);
 
 /* A state of the algorithm is in use with these options. */
 bool amp_state_is_used(const amp_state_row *row, const double *options);
+/* What is updated: the f32 copy, where there is one. */
+static inline amp_tensor *amp_trained_master(const amp_trained *t) {
+    return t->master ? t->master : t->parameter;
+}
+/* Notes what amp_optimizer_load_state will write; the lists have been checked. */
+amp_status amp_optimizer_note_state(amp_loading *loading, amp_optimizer *o, const char *const *names,
+                                    amp_tensor *const *tensors, int64_t count);
 /* Makes the state where there is none. */
 amp_status amp_trained_make_state(const amp_optimizer *o, amp_trained *t, int which);
 

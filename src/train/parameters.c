@@ -40,36 +40,32 @@ void amp_parameters_destroy(amp_parameters *p) {
     amp_free(p);
 }
 
-static amp_status check_new(const amp_parameters *p, const char *name, const amp_tensor *t) {
+static amp_status check_new(const char *what, const amp_parameters *p, const char *name, const amp_tensor *t) {
     if (!p || !name || !t)
-        return amp_fail(AMP_ERROR_INVALID, "parameters_add: %s is NULL",
-                        !p      ? "the list"
-                        : !name ? "the name"
-                                : "the tensor");
-    if (!amp_tensor_is_live(t))
-        return amp_fail(AMP_ERROR_INVALID, "parameters_add: '%.200s' was released before", name);
+        return amp_fail(AMP_ERROR_INVALID, "%s: %s is NULL", what, !p ? "the list" : !name ? "the name" : "the tensor");
+    if (!amp_tensor_is_live(t)) return amp_fail(AMP_ERROR_INVALID, "%s: '%.200s' was released before", what, name);
     for (int64_t i = 0; i < p->count; i++) {
         if (strcmp(p->items[i].name, name) == 0)
-            return amp_fail(AMP_ERROR_INVALID, "parameters_add: there is a parameter '%.200s' already", name);
+            return amp_fail(AMP_ERROR_INVALID, "%s: there is a parameter '%.200s' already", what, name);
         if (p->items[i].tensor == t)
-            return amp_fail(AMP_ERROR_INVALID, "parameters_add: '%.200s' is in the list already, as '%.200s'", name,
+            return amp_fail(AMP_ERROR_INVALID, "%s: '%.200s' is in the list already, as '%.200s'", what, name,
                             p->items[i].name);
     }
     return AMP_OK;
 }
 
-static amp_status append(amp_parameters *p, const char *name, amp_tensor *t) {
+static amp_status append(const char *what, amp_parameters *p, const char *name, amp_tensor *t, bool is_buffer) {
     char *copy = amp_text_copy(name);
     if (!copy || !amp_make_room((void **)&p->items, p->count, &p->capacity, sizeof *p->items)) {
         amp_free(copy);
-        return amp_fail(AMP_ERROR_MEMORY, "parameters_add: no memory");
+        return amp_fail(AMP_ERROR_MEMORY, "%s: no memory", what);
     }
-    p->items[p->count++] = (amp_parameter){copy, amp_retain(t)};
+    p->items[p->count++] = (amp_parameter){copy, amp_retain(t), is_buffer};
     return AMP_OK;
 }
 
 amp_tensor *amp_parameters_add(amp_parameters *p, const char *name, amp_tensor *t) {
-    if (amp_failed() || check_new(p, name, t) != AMP_OK) return NULL;
+    if (amp_failed() || check_new("parameters_add", p, name, t) != AMP_OK) return NULL;
     if (!amp_tensor_is_leaf(t)) {
         (void)amp_fail(AMP_ERROR_INVALID,
                        "parameters_add: '%.200s' is the result of an op that was recorded; only a leaf is a parameter: "
@@ -78,7 +74,17 @@ amp_tensor *amp_parameters_add(amp_parameters *p, const char *name, amp_tensor *
         return NULL;
     }
     if (amp_tensor_set_requires_grad(t, true) != AMP_OK || amp_tensor_mark_parameter(t) != AMP_OK) return NULL;
-    return append(p, name, t) == AMP_OK ? t : NULL;
+    return append("parameters_add", p, name, t, false) == AMP_OK ? t : NULL;
+}
+
+amp_tensor *amp_parameters_add_buffer(amp_parameters *p, const char *name, amp_tensor *t) {
+    if (amp_failed() || check_new("parameters_add_buffer", p, name, t) != AMP_OK) return NULL;
+    if (amp_tensor_requires_grad(t)) {
+        (void)amp_fail(AMP_ERROR_INVALID, "parameters_add_buffer: '%.200s' requires gradients; a buffer does not",
+                       name);
+        return NULL;
+    }
+    return append("parameters_add_buffer", p, name, t, true) == AMP_OK ? t : NULL;
 }
 
 int64_t amp_parameters_count(const amp_parameters *p) {

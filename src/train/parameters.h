@@ -3,11 +3,12 @@
 #define AMP_TRAIN_PARAMETERS_H
 
 #include "amp/parameters.h"
-#include "core/tensor_impl.h"
+#include "train/loading.h"
 
 typedef struct amp_parameter {
     char *name;
     amp_tensor *tensor; /* one owner of it */
+    bool is_buffer;     /* no optimizer's */
 } amp_parameter;
 
 struct amp_parameters {
@@ -20,5 +21,8 @@ char *amp_text_copy(const char *text);
 
 /* Room for one more of `bytes` each behind `count` of them in *items, which has room for *capacity. False: no memory. */
 bool amp_make_room(void **items, int64_t count, int64_t *capacity, size_t bytes);
+
+/* Notes that the parameters get the tensors of their names, of which there must be no others. */
+amp_status amp_parameters_note(amp_loading *loading, amp_parameters *parameters, const amp_named *tensors);
 
 #endif /* AMP_TRAIN_PARAMETERS_H */

@@ -2,23 +2,17 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "amp/scheduler.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "train/optimizer.h"
-
-struct amp_scheduler {
-    amp_scheduler_args options;
-    amp_scheduler_kind kind;
-    int64_t step, groups;
-    double *initial; /* of each group */
-};
+#include "train/scheduler.h"
 
 /* ---- Formulas ----------------------------------------------------------------------------------------------------- */
 typedef double formula(const amp_scheduler_args *o, double initial, int64_t step);
 
 static double of_steps(const amp_scheduler_args *o, double initial, int64_t step) {
-    return initial * pow(o->gamma.value, (double)(step / o->step_size.value));
+    const int64_t passed = step / o->step_size.value;
+    return initial * pow(o->gamma.value, (double)passed);
 }
 
 static double of_milestones(const amp_scheduler_args *o, double initial, int64_t step) {
@@ -193,6 +187,10 @@ void amp_scheduler_destroy(amp_scheduler *s) {
     if (!s) return;
     amp_free(s->initial);
     amp_free(s);
+}
+
+const char *amp_scheduler_name(const amp_scheduler *s) {
+    return rows[s->kind].name;
 }
 
 int64_t amp_scheduler_get_step(const amp_scheduler *s) {

@@ -1,9 +1,5 @@
 /* An optimizer's state as named tensors: one walk over all there is, for saving and for loading. */
-#include <stdio.h>
-
-#include "amp/grad.h"
-#include "amp/ops.h"
-#include "core/memory.h"
+#include "amp/scope.h"
 #include "train/optimizer.h"
 
 /* One thing that the walk comes by: a number, or a tensor that may not be there yet. */
@@ -50,30 +46,14 @@ static amp_tensor *tensor_of(const item *it) {
 /* ---- Saving --------------------------------------------------------------------------------------------------------- */
 typedef struct saver {
     visitor base;
-    char **names;
-    amp_tensor **tensors;
-    int64_t count, name_room, tensor_room;
+    amp_named list;
 } saver;
-
-static amp_status no_memory(void) {
-    return amp_fail(AMP_ERROR_MEMORY, "optimizer_state: no memory");
-}
 
 static amp_status save_item(visitor *v, const amp_optimizer *o, const item *it) {
     saver *s = (saver *)v;
     (void)o;
-    if (!it->number && !tensor_of(it)) return AMP_OK;
-    if (!amp_make_room((void **)&s->names, s->count, &s->name_room, sizeof *s->names) ||
-        !amp_make_room((void **)&s->tensors, s->count, &s->tensor_room, sizeof *s->tensors))
-        return no_memory();
-    const size_t bytes = strlen(it->first) + strlen(it->second) + 2;
-    char *name = amp_alloc(bytes);
-    if (!name) return no_memory();
-    snprintf(name, bytes, "%s.%s", it->first, it->second);
-    amp_tensor *t = it->number ? amp_keep(amp_from_data(it->number, AMP_F64, 0, NULL)) : amp_retain(tensor_of(it));
-    s->names[s->count] = name;
-    s->tensors[s->count++] = t;
-    return t ? AMP_OK : amp_pending_error();
+    if (it->number) return amp_named_add_numbers(&s->list, it->first, it->second, it->number, 0);
+    return tensor_of(it) ? amp_named_add(&s->list, it->first, it->second, tensor_of(it)) : AMP_OK;
 }
 
 amp_state amp_optimizer_state(const amp_optimizer *o) {
@@ -84,20 +64,15 @@ amp_state amp_optimizer_state(const amp_optimizer *o) {
     }
     if (amp_failed()) return none;
     saver s = {.base = {save_item}};
-    const amp_status status = walk(&s.base, o);
-    const amp_state made = {(const char *const *)s.names, s.tensors, s.count};
-    if (status == AMP_OK) return made;
-    amp_state_free(made);
+    if (walk(&s.base, o) == AMP_OK) return (amp_state){(const char *const *)s.list.names, s.list.tensors, s.list.count};
+    amp_fail_within("optimizer_state");
+    amp_named_free(&s.list);
     return none;
 }
 
 void amp_state_free(amp_state state) {
-    for (int64_t i = 0; i < state.count; i++) {
-        amp_free((void *)state.names[i]);
-        amp_release(state.tensors[i]);
-    }
-    amp_free((void *)state.names);
-    amp_free((void *)state.tensors);
+    amp_named list = {.names = (char **)state.names, .tensors = (amp_tensor **)state.tensors, .count = state.count};
+    amp_named_free(&list);
 }
 
 /* ---- Loading -------------------------------------------------------------------------------------------------------- */
@@ -106,75 +81,81 @@ typedef struct loader {
     const char *const *names;
     amp_tensor *const *tensors;
     int64_t count, used;
-    bool writes; /* the second walk, when all fits */
+    amp_loading *loading;
 } loader;
 
-static bool is_called(const char *name, const item *it) {
-    const size_t length = strlen(it->first);
-    return !strncmp(name, it->first, length) && name[length] == '.' && !strcmp(name + length + 1, it->second);
+static bool is_called(const char *name, const char *first, const char *second) {
+    const size_t length = strlen(first);
+    return !strncmp(name, first, length) && name[length] == '.' && !strcmp(name + length + 1, second);
 }
 
-static amp_tensor *find_item(const loader *l, const item *it) {
+static amp_tensor *find(const loader *l, const char *first, const char *second) {
     for (int64_t i = 0; i < l->count; i++) {
-        if (is_called(l->names[i], it)) return l->tensors[i];
+        if (is_called(l->names[i], first, second)) return l->tensors[i];
     }
     return NULL;
 }
 
-static amp_status check_item(const amp_optimizer *o, const item *it, const amp_tensor *t) {
-    const amp_tensor *like = it->number ? NULL : it->trained->master ? it->trained->master : it->trained->parameter;
+static amp_status check_item(const loader *l, const amp_optimizer *o, const item *it, const amp_tensor *t) {
+    const amp_tensor *like = it->number ? NULL : amp_trained_master(it->trained);
     if (like ? amp_same_shape(t, like) && amp_dtype_is_floating(t->dtype) : amp_tensor_elements(t) == 1) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "optimizer_load_state: '%.200s.%s' is %s; expected %s of %s", it->first,
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%.200s.%s' is %s; expected %s of %s", l->loading->what, it->first,
                     it->second, amp_describe(t), like ? amp_describe(like) : "one number", o->algorithm->name);
 }
 
-static amp_status write_item(const amp_optimizer *o, const item *it, amp_tensor *t) {
-    if (it->number) {
-        *it->number = amp_item(t);
-        return amp_pending_error();
+static amp_status note_item(const loader *l, const item *it, amp_tensor *t) {
+    if (!it->number) {
+        amp_tensor **place = it->state < 0 ? &it->trained->master : &it->trained->states[it->state];
+        return amp_loading_tensor(l->loading, place, amp_trained_master(it->trained), t);
     }
-    if (it->state >= 0) AMP_TRY(amp_trained_make_state(o, it->trained, it->state));
-    return amp_copy_(tensor_of(it), t) ? AMP_OK : amp_pending_error();
+    const double value = amp_item(t);
+    AMP_TRY(amp_pending_error());
+    return amp_loading_bytes(l->loading, it->number, &value, sizeof value);
+}
+
+/* A parameter has no states before it has stepped, and those that an option asks for may come later. */
+static bool may_be_absent(const loader *l, const amp_optimizer *o, const item *it) {
+    if (it->number || it->state < 0) return false;
+    const amp_tensor *step = find(l, it->first, "step");
+    return o->algorithm->states[it->state].only_if != AMP_STATE_ALWAYS || (step && amp_item(step) == 0);
 }
 
 static amp_status load_item(visitor *v, const amp_optimizer *o, const item *it) {
     loader *l = (loader *)v;
-    amp_tensor *t = find_item(l, it);
+    amp_tensor *t = find(l, it->first, it->second);
     if (t) {
         l->used++;
-        return l->writes ? write_item(o, it, t) : check_item(o, it, t);
+        AMP_TRY(check_item(l, o, it, t));
+        return note_item(l, it, t);
     }
-    if (!it->number && !tensor_of(it)) return AMP_OK; /* of a parameter that had no gradient yet */
-    return amp_fail(AMP_ERROR_INVALID, "optimizer_load_state: there is no '%.200s.%s'", it->first, it->second);
-}
-
-static amp_status check_lists(const char *const *names, amp_tensor *const *tensors, int64_t count) {
-    if (count > 0 && (!names || !tensors))
-        return amp_fail(AMP_ERROR_INVALID, "optimizer_load_state: %s is NULL", names ? "tensors" : "names");
-    for (int64_t i = 0; i < count; i++) {
-        if (!names[i] || !tensors[i] || !amp_tensor_is_live(tensors[i]))
-            return amp_fail(AMP_ERROR_INVALID, "optimizer_load_state: number %lld has no %s", (long long)i,
-                            names[i] ? "tensor" : "name");
-    }
-    return AMP_OK;
+    if (may_be_absent(l, o, it)) return amp_loading_nothing(l->loading, &it->trained->states[it->state]);
+    AMP_TRY(amp_pending_error());
+    return amp_fail(AMP_ERROR_INVALID, "%s: there is no '%.200s.%s'", l->loading->what, it->first, it->second);
 }
 
 static const char *unknown_name(const loader *l, const amp_optimizer *o);
 
+amp_status amp_optimizer_note_state(amp_loading *loading, amp_optimizer *o, const char *const *names,
+                                    amp_tensor *const *tensors, int64_t count) {
+    amp_scope_here();
+    loader l = {.base = {load_item}, .names = names, .tensors = tensors, .count = count, .loading = loading};
+    AMP_TRY(walk(&l.base, o));
+    if (l.used == count) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: this %s has no '%.200s'", loading->what, o->algorithm->name,
+                    unknown_name(&l, o));
+}
+
 amp_status amp_optimizer_load_state(amp_optimizer *o, const char *const *names, amp_tensor *const *tensors,
                                     int64_t count) {
+    amp_loading loading = {.what = "optimizer_load_state"};
     AMP_TRY(amp_pending_error());
     if (!o) return amp_fail(AMP_ERROR_INVALID, "optimizer_load_state: the optimizer is NULL");
-    AMP_TRY(check_lists(names, tensors, count));
-    loader l = {.base = {load_item}, .names = names, .tensors = tensors, .count = count};
-    AMP_TRY(walk(&l.base, o));
-    if (l.used != count)
-        return amp_fail(AMP_ERROR_INVALID, "optimizer_load_state: this %s has no '%.200s'", o->algorithm->name,
-                        unknown_name(&l, o));
-    l.writes = true;
-    amp_no_grad_here();
-    amp_scope_here();
-    return walk(&l.base, o);
+    const amp_named from = {(char **)(uintptr_t)names, (amp_tensor **)(uintptr_t)tensors, .count = count};
+    AMP_TRY(amp_named_check(&from, loading.what));
+    const amp_status status = amp_optimizer_note_state(&loading, o, names, tensors, count);
+    if (status == AMP_OK) amp_loading_write(&loading);
+    amp_loading_free(&loading);
+    return status;
 }
 
 /* ---- Which name is nobody's ------------------------------------------------------------------------------------------ */
@@ -187,7 +168,7 @@ typedef struct seeker {
 static amp_status seek_item(visitor *v, const amp_optimizer *o, const item *it) {
     seeker *s = (seeker *)v;
     (void)o;
-    s->found |= is_called(s->name, it);
+    s->found |= is_called(s->name, it->first, it->second);
     return AMP_OK;
 }
 

@@ -1,0 +1,32 @@
+/* What L-BFGS is made of. */
+#ifndef AMP_TRAIN_LBFGS_H
+#define AMP_TRAIN_LBFGS_H
+
+#include "amp/lbfgs.h"
+#include "train/parameters.h"
+
+/* What is known between iterations; vectors are all parameters in a row. */
+typedef struct amp_curvature {
+    amp_tensor *direction, *gradient; /* of the iteration before; NULL: there was none */
+    amp_tensor **changes, **steps;    /* of the gradient, and of the parameters; room for history_size of each */
+    double *inverse;                  /* 1 / (change · step) */
+    int64_t count;                    /* of pairs, the oldest first */
+    double t, scale, loss;            /* how far it went, the diagonal of the first guess, the loss before it */
+    int64_t iterations, evaluations;
+} amp_curvature;
+
+struct amp_lbfgs {
+    amp_parameter *items;
+    int64_t count, capacity, elements;
+    amp_dtype dtype; /* of vectors */
+    amp_device device;
+    double lr, tolerance_grad, tolerance_change;
+    int64_t max_iter, max_eval, history_size;
+    amp_line_search line_search;
+    amp_curvature known;
+};
+
+/* Notes what amp_lbfgs_load_state will write; the lists have been checked. */
+amp_status amp_lbfgs_note_state(amp_loading *loading, amp_lbfgs *lbfgs, const amp_named *from);
+
+#endif /* AMP_TRAIN_LBFGS_H */

@@ -1,0 +1,73 @@
+/* Loads that happen as a whole or not at all. */
+#include "train/loading.h"
+
+#include "amp/grad.h"
+#include "amp/ops.h"
+#include "call/backend.h"
+#include "core/memory.h"
+#include "train/parameters.h"
+
+static amp_status note(amp_loading *l, amp_noted noted) {
+    if (!amp_make_room((void **)&l->items, l->count, &l->capacity, sizeof *l->items))
+        return amp_fail(AMP_ERROR_MEMORY, "%s: no memory", l->what);
+    l->items[l->count++] = noted;
+    return AMP_OK;
+}
+
+amp_status amp_loading_set(amp_loading *l, void *to, amp_loading_setter set, const void *value, size_t bytes) {
+    amp_noted noted = {.to = to, .set = set, .bytes = bytes};
+    memcpy(noted.value, value, bytes);
+    return note(l, noted);
+}
+
+amp_status amp_loading_bytes(amp_loading *l, void *to, const void *value, size_t bytes) {
+    return amp_loading_set(l, to, NULL, value, bytes);
+}
+
+amp_status amp_loading_nothing(amp_loading *l, amp_tensor **place) {
+    return note(l, (amp_noted){.place = place});
+}
+
+/* What is copied later stays where it is, as long as its dtype and device are right; what becomes the place's own is memory like
+ * `like`. */
+static amp_tensor *fitted(bool is_copied, amp_tensor *like, amp_tensor *from) {
+    amp_tensor *here = amp_to_device(from, (int)amp_tensor_device(like), .dtype = like->dtype);
+    if (!here || is_copied) return here;
+    amp_tensor *own = amp_empty_like(like);
+    return own && amp_copy_(own, here) ? own : NULL;
+}
+
+amp_status amp_loading_tensor(amp_loading *l, amp_tensor **place, amp_tensor *like, amp_tensor *from) {
+    amp_no_grad_here();
+    amp_scope_here();
+    amp_tensor *fits = fitted(*place != NULL, like, from);
+    if (!fits) return amp_pending_error();
+    AMP_TRY(note(l, (amp_noted){.place = place, .from = fits}));
+    (void)amp_retain(fits);
+    return AMP_OK;
+}
+
+static void put(amp_noted *n) {
+    if (n->set) {
+        n->set(n->to, n->value);
+    } else if (n->to) {
+        memcpy(n->to, n->value, n->bytes);
+    } else if (*n->place && n->from) {
+        (void)amp_copy_tensor(*n->place, n->from);
+        (void)amp_tensor_mark_dirty(*n->place);
+    } else {
+        amp_release(*n->place);
+        *n->place = n->from;
+        n->from = NULL;
+    }
+}
+
+void amp_loading_write(amp_loading *l) {
+    for (int64_t i = 0; i < l->count; i++) put(&l->items[i]);
+}
+
+void amp_loading_free(amp_loading *l) {
+    for (int64_t i = 0; i < l->count; i++) amp_release(l->items[i].from);
+    amp_free(l->items);
+    *l = (amp_loading){.what = l->what};
+}
