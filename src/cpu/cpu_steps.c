@@ -9,6 +9,7 @@ const amp_steps amp_cpu_step_table = {
     .dots = amp_cpu_dots,
     .convolve = amp_cpu_convolve,
     .rnn_pass = amp_cpu_rnn_pass,
+    .rnn_back = amp_cpu_rnn_back,
     .write_range = amp_cpu_write_range,
     .slope = amp_cpu_slope,
     .softmax_slope = amp_cpu_softmax_slope,

@@ -7,6 +7,7 @@
 amp_status amp_cpu_dots(const char *op, amp_tensor *out, const amp_tensor *x, const amp_tensor *y, bool conjugate);
 amp_status amp_cpu_convolve(amp_call *call, const amp_conv *c, bool loops);
 amp_status amp_cpu_rnn_pass(amp_call *call, const amp_rnn_pass *layer);
+amp_status amp_cpu_rnn_back(amp_call *call, const amp_rnn_back *layer);
 amp_status amp_cpu_slope(amp_call *call, const amp_slope *slope);
 amp_status amp_cpu_softmax_slope(amp_call *call, amp_tensor *d, amp_tensor *y, bool logarithm);
 amp_status amp_cpu_polar(const amp_call *call, const amp_polar_args *args, amp_tensor *out);

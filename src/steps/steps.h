@@ -137,6 +137,8 @@ typedef struct amp_steps {
     /* `loops`: as amp_conv_suits_loops chose for the CPU. */
     amp_status (*convolve)(amp_call *call, const amp_conv *c, bool loops);
     amp_status (*rnn_pass)(amp_call *call, const amp_rnn_pass *layer);
+    /* NULL: a device that keeps no workspace. */
+    amp_status (*rnn_back)(amp_call *call, const amp_rnn_back *layer);
 
     /* ---- Elements ---- */
     amp_status (*write_range)(amp_tensor *out, const amp_scalar *start, const amp_scalar *step); /* of a dense vector */
