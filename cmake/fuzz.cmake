@@ -32,3 +32,6 @@ set_tests_properties(fuzz_ops.random PROPERTIES LABELS fast TIMEOUT 900)
 # … and that of traced programs: some hundred networks.
 add_test(NAME fuzz_graph.random COMMAND replay_graph --random 400 20261123)
 set_tests_properties(fuzz_graph.random PROPERTIES LABELS fast TIMEOUT 900)
+# … and that of gradients.
+add_test(NAME fuzz_grad.random COMMAND replay_grad --random 1500 20261127)
+set_tests_properties(fuzz_grad.random PROPERTIES LABELS fast TIMEOUT 900)

@@ -11,6 +11,7 @@ const amp_steps amp_cpu_step_table = {
     .has_convolve_back = amp_cpu_has_convolve_back,
     .convolve_back = amp_cpu_convolve_back,
     .rnn_pass = amp_cpu_rnn_pass,
+    .rnn_back = amp_cpu_rnn_back,
     .write_range = amp_cpu_write_range,
     .slope = amp_cpu_slope,
     .softmax_slope = amp_cpu_softmax_slope,

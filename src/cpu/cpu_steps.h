@@ -9,6 +9,7 @@ amp_status amp_cpu_convolve(amp_call *call, const amp_conv *c, bool loops);
 bool amp_cpu_has_convolve_back(const amp_conv_back *c, amp_dtype dtype);
 amp_status amp_cpu_convolve_back(amp_call *call, const amp_conv_back *c, bool *served);
 amp_status amp_cpu_rnn_pass(amp_call *call, const amp_rnn_pass *layer);
+amp_status amp_cpu_rnn_back(amp_call *call, const amp_rnn_back *layer);
 amp_status amp_cpu_slope(amp_call *call, const amp_slope *slope);
 amp_status amp_cpu_softmax_slope(amp_call *call, amp_tensor *d, amp_tensor *y, bool logarithm);
 amp_status amp_cpu_attention_slope(amp_call *call, const amp_attention_slope *slope);

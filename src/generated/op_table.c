@@ -2717,6 +2717,40 @@ static const amp_arg_info args_rnn_layer[] = {
     {"cn", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rnn_layer_args, cn), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_rnn_layer_args) == 120, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_rnn_pass[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rnn_pass_args, input), 0, NO_DEFAULT},
+    {"h0", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rnn_pass_args, h0), 0, NO_DEFAULT},
+    {"w_ih", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_rnn_pass_args, w_ih), 0, NO_DEFAULT},
+    {"w_hh", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_rnn_pass_args, w_hh), 0, NO_DEFAULT},
+    {"c0", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_args, c0), 0, NO_DEFAULT},
+    {"b_ih", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_args, b_ih), 0, NO_DEFAULT},
+    {"b_hh", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_args, b_hh), 0, NO_DEFAULT},
+    {"w_hr", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_args, w_hr), 0, NO_DEFAULT},
+    {"mode", AMP_ARG_STRING, 0, offsetof(amp_rnn_pass_args, mode), 0, 1, 0.0, AMP_SCALAR_NONE, "lstm"},
+    {"reverse", AMP_ARG_BOOL, 0, offsetof(amp_rnn_pass_args, reverse), 0, NO_DEFAULT},
+    {"batch_first", AMP_ARG_BOOL, 0, offsetof(amp_rnn_pass_args, batch_first), 0, NO_DEFAULT},
+    {"hn", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_args, hn), 0, NO_DEFAULT},
+    {"cn", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_args, cn), 0, NO_DEFAULT},
+    {"workspace", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_args, workspace), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_rnn_pass_args) == 112, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_rnn_pass_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rnn_pass_backward_args, grad_output), 0, NO_DEFAULT},
+    {"workspace", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rnn_pass_backward_args, workspace), 0, NO_DEFAULT},
+    {"h0", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_rnn_pass_backward_args, h0), 0, NO_DEFAULT},
+    {"w_hh", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_WEIGHT, offsetof(amp_rnn_pass_backward_args, w_hh), 0, NO_DEFAULT},
+    {"c0", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_backward_args, c0), 0, NO_DEFAULT},
+    {"w_hr", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_backward_args, w_hr), 0, NO_DEFAULT},
+    {"grad_hn", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_backward_args, grad_hn), 0, NO_DEFAULT},
+    {"grad_cn", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_backward_args, grad_cn), 0, NO_DEFAULT},
+    {"mode", AMP_ARG_STRING, 0, offsetof(amp_rnn_pass_backward_args, mode), 0, 1, 0.0, AMP_SCALAR_NONE, "lstm"},
+    {"reverse", AMP_ARG_BOOL, 0, offsetof(amp_rnn_pass_backward_args, reverse), 0, NO_DEFAULT},
+    {"batch_first", AMP_ARG_BOOL, 0, offsetof(amp_rnn_pass_backward_args, batch_first), 0, NO_DEFAULT},
+    {"grad_state_gates", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_backward_args, grad_state_gates), 0, NO_DEFAULT},
+    {"grad_h0", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_backward_args, grad_h0), 0, NO_DEFAULT},
+    {"grad_c0", AMP_ARG_OUTPUT, AMP_ARG_NULLABLE, offsetof(amp_rnn_pass_backward_args, grad_c0), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_rnn_pass_backward_args) == 112, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_lstm_cell[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_lstm_cell_args, input), 0, NO_DEFAULT},
     {"hx", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_lstm_cell_args, hx), 0, NO_DEFAULT},
@@ -2816,6 +2850,25 @@ static const amp_arg_info args_nll_loss2d[] = {
 };
 _Static_assert(sizeof(amp_nll_loss2d_args) == 56, "C_SIZES of gen_ops.py");
 _Static_assert(sizeof(amp_nll_loss2d_args) == sizeof(amp_nll_loss_args), "alias");
+static const amp_arg_info args_cross_entropy_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cross_entropy_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cross_entropy_backward_args, input), 0, NO_DEFAULT},
+    {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_cross_entropy_backward_args, target), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_cross_entropy_backward_args, weight), 0, NO_DEFAULT},
+    {"ignore_index", AMP_ARG_OPT_INT, 0, offsetof(amp_cross_entropy_backward_args, ignore_index), 0, 1, -100.0, AMP_SCALAR_NONE, NULL},
+    {"reduction", AMP_ARG_STRING, 0, offsetof(amp_cross_entropy_backward_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
+    {"label_smoothing", AMP_ARG_FLOAT, 0, offsetof(amp_cross_entropy_backward_args, label_smoothing), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_cross_entropy_backward_args) == 72, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_nll_loss_backward[] = {
+    {"grad_output", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nll_loss_backward_args, grad_output), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nll_loss_backward_args, input), 0, NO_DEFAULT},
+    {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_nll_loss_backward_args, target), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_NULLABLE, offsetof(amp_nll_loss_backward_args, weight), 0, NO_DEFAULT},
+    {"ignore_index", AMP_ARG_OPT_INT, 0, offsetof(amp_nll_loss_backward_args, ignore_index), 0, 1, -100.0, AMP_SCALAR_NONE, NULL},
+    {"reduction", AMP_ARG_STRING, 0, offsetof(amp_nll_loss_backward_args, reduction), 0, 1, 0.0, AMP_SCALAR_NONE, "mean"},
+};
+_Static_assert(sizeof(amp_nll_loss_backward_args) == 64, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_binary_cross_entropy[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_binary_cross_entropy_args, input), 0, NO_DEFAULT},
     {"target", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_binary_cross_entropy_args, target), 0, NO_DEFAULT},
@@ -6021,6 +6074,18 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_rnn_layer_args), 120, args_rnn_layer, 12, 3, "output",
      AMP_FORM_FUNCTION, 0, NULL, NULL,
      {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
+    {AMP_OP_ID_rnn_pass, "rnn_pass", "", "rnn_pass",
+     "rnn_pass(Tensor input, Tensor h0, Tensor w_ih, Tensor w_hh, Tensor? c0=None, Tensor? b_ih=None, Tensor? b_hh=None, Tensor? w_hr=None, str mode=\"lstm\", bool reverse=False, bool batch_first=False) -> (Tensor output, Tensor hn, Tensor cn, Tensor workspace)",
+     "One layer of lstm, gru, rnn_tanh or rnn_relu (mode) in one direction; h0 and c0 are (batch, hidden). workspace is what its gradient reads: the sums of the gates and the states of all steps.",
+     NULL, sizeof(amp_rnn_pass_args), 106, args_rnn_pass, 14, 4, "output",
+     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
+    {AMP_OP_ID_rnn_pass_backward, "rnn_pass_backward", "", "rnn_pass_backward",
+     "rnn_pass_backward(Tensor grad_output, Tensor workspace, Tensor h0, Tensor w_hh, Tensor? c0=None, Tensor? w_hr=None, Tensor? grad_hn=None, Tensor? grad_cn=None, str mode=\"lstm\", bool reverse=False, bool batch_first=False) -> (Tensor grad_gates, Tensor grad_state_gates, Tensor grad_h0, Tensor grad_c0)",
+     "Back through the steps of rnn_pass: the gradients of what the input gave to the gates, (steps, batch, gates), and of the first states. grad_state_gates is for a GRU that of what h gave to the gates, where h is projected that of its projection.",
+     NULL, sizeof(amp_rnn_pass_backward_args), 106, args_rnn_pass_backward, 14, 4, "grad_gates",
+     AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE, NULL, "a gradient that is recorded is made of other ops",
+     {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_lstm_cell, "lstm_cell", "", "lstm_cell",
      "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor h, Tensor c)",
      "One step of an LSTM; hx is {h, c}.",
@@ -6093,6 +6158,18 @@ const amp_op_info amp_op_table[] = {
      "nll_loss", sizeof(amp_nll_loss2d_args), 56, args_nll_loss2d, 5, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
      {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
+    {AMP_OP_ID_cross_entropy_backward, "cross_entropy_backward", "", "cross_entropy_backward",
+     "cross_entropy_backward(Tensor grad_output, Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction=\"mean\", float label_smoothing=0.0) -> Tensor",
+     "The gradient of cross_entropy's input, in one pass over it.",
+     NULL, sizeof(amp_cross_entropy_backward_args), 72, args_cross_entropy_backward, 7, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE, NULL, "a gradient that is recorded is made of other ops",
+     {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_nll_loss_backward, "nll_loss_backward", "", "nll_loss_backward",
+     "nll_loss_backward(Tensor grad_output, Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction=\"mean\") -> Tensor",
+     "The gradient of nll_loss's input, of which only the shape and dtype are read.",
+     NULL, sizeof(amp_nll_loss_backward_args), 64, args_nll_loss_backward, 6, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE, NULL, "a gradient that is recorded is made of other ops",
+     {{{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_binary_cross_entropy, "binary_cross_entropy", "", "binary_cross_entropy",
      "binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, str reduction=\"mean\") -> Tensor",
      "The cross entropy of probabilities with targets from 0 to 1.",
@@ -6797,6 +6874,7 @@ const amp_op_name amp_op_names[] = {
     {"cov", AMP_OP_ID_cov},
     {"cross", AMP_OP_ID_cross},
     {"cross_entropy", AMP_OP_ID_cross_entropy},
+    {"cross_entropy_backward", AMP_OP_ID_cross_entropy_backward},
     {"cross_entropy_loss", AMP_OP_ID_cross_entropy_loss},
     {"ctc_loss", AMP_OP_ID_ctc_loss},
     {"cummax", AMP_OP_ID_cummax},
@@ -7094,6 +7172,7 @@ const amp_op_name amp_op_names[] = {
     {"neg", AMP_OP_ID_neg},
     {"nll_loss", AMP_OP_ID_nll_loss},
     {"nll_loss2d", AMP_OP_ID_nll_loss2d},
+    {"nll_loss_backward", AMP_OP_ID_nll_loss_backward},
     {"nonzero", AMP_OP_ID_nonzero},
     {"norm", AMP_OP_ID_norm},
     {"norm.str", AMP_OP_ID_norm_str},
@@ -7160,6 +7239,8 @@ const amp_op_name amp_op_names[] = {
     {"rms_norm", AMP_OP_ID_rms_norm},
     {"rms_norm_backward", AMP_OP_ID_rms_norm_backward},
     {"rnn_layer", AMP_OP_ID_rnn_layer},
+    {"rnn_pass", AMP_OP_ID_rnn_pass},
+    {"rnn_pass_backward", AMP_OP_ID_rnn_pass_backward},
     {"rnn_relu", AMP_OP_ID_rnn_relu},
     {"rnn_relu_cell", AMP_OP_ID_rnn_relu_cell},
     {"rnn_tanh", AMP_OP_ID_rnn_tanh},
@@ -7286,4 +7367,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 604;
+const int amp_op_name_count = 608;

@@ -3088,6 +3088,14 @@ FITS(rnn_layer);
 amp_tensor *amp_rnn_layer_call(const amp_rnn_layer_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_rnn_layer], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(rnn_pass);
+amp_tensor *amp_rnn_pass_call(const amp_rnn_pass_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_rnn_pass], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(rnn_pass_backward);
+amp_tensor *amp_rnn_pass_backward_call(const amp_rnn_pass_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_rnn_pass_backward], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(lstm_cell);
 amp_tensor *amp_lstm_cell_call(const amp_lstm_cell_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_lstm_cell], AMP_FORM_FUNCTION, args, NULL);
@@ -3150,6 +3158,14 @@ amp_tensor *amp_nll_loss2d_call(const amp_nll_loss2d_args *args) {
 }
 amp_tensor *amp_nll_loss2d_out_call(amp_tensor *out, const amp_nll_loss2d_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_nll_loss2d], AMP_FORM_OUT, args, out);
+}
+FITS(cross_entropy_backward);
+amp_tensor *amp_cross_entropy_backward_call(const amp_cross_entropy_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_cross_entropy_backward], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(nll_loss_backward);
+amp_tensor *amp_nll_loss_backward_call(const amp_nll_loss_backward_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_nll_loss_backward], AMP_FORM_FUNCTION, args, NULL);
 }
 FITS(binary_cross_entropy);
 amp_tensor *amp_binary_cross_entropy_call(const amp_binary_cross_entropy_args *args) {

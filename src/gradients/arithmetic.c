@@ -46,8 +46,9 @@ void amp_gradient_div(amp_gradient *g) {
     if (amp_gradient_wants(g, &a->input)) amp_gradient_give(g, &a->input, zero ? zero : amp_div(g->of[0], y));
     if (!amp_gradient_wants(g, &a->other)) return;
     if (!zero) y = amp_wide(y);
-    amp_tensor *slope = zero ? NULL : amp_div(amp_div(amp_conjugate(a->input), y), y);
-    amp_gradient_give(g, &a->other, zero ? zero : amp_neg(amp_mul(g->of[0], slope)));
+    /* g/y first: of x/x both gradients are the same number then, and cancel. */
+    amp_gradient_give(g, &a->other,
+                      zero ? zero : amp_neg(amp_mul(amp_div(g->of[0], y), amp_div(amp_conjugate(a->input), y))));
 }
 
 void amp_gradient_div_scalar(amp_gradient *g) {

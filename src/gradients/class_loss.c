@@ -1,4 +1,5 @@
 /* Gradients of losses over classes. */
+#include "amp/grad.h"
 #include "gradients/pieces.h"
 
 /* Targets that are class indices, and what each counts. */
@@ -39,8 +40,19 @@ static amp_tensor *at_classes(const amp_gradient *g, const amp_tensor *input, co
     return amp_scatter(zeros, t->dim, amp_unsqueeze(t->index, t->dim), amp_unsqueeze(amp_neg(values), t->dim));
 }
 
+/* In one pass on the CPU; where the gradient is itself recorded, and on other devices, of other ops. */
+static bool is_fused(const amp_gradient *g) {
+    return g->device == AMP_DEVICE_CPU && !amp_grad_is_enabled();
+}
+
 void amp_gradient_nll_loss(amp_gradient *g) {
     const amp_nll_loss_args *a = g->args;
+    if (is_fused(g)) {
+        amp_gradient_give(g, &a->input,
+                          amp_nll_loss_backward(g->of[0], a->input, a->target, .weight = a->weight,
+                                                .ignore_index = a->ignore_index, .reduction = a->reduction));
+        return;
+    }
     const class_targets t = targets_of(a->input, a->target, a->weight, a->ignore_index.value);
     amp_tensor *values = without_ignored(amp_mul(t.weight, by_target(g, a->reduction, &t)), &t);
     amp_gradient_give(g, &a->input, at_classes(g, a->input, &t, values));
@@ -109,14 +121,23 @@ static void give_probabilities(amp_gradient *g, const amp_cross_entropy_args *a,
         amp_gradient_give(g, &a->weight, amp_neg(by_class(amp_mul(logs, smoothed(a, dim)), dim)));
 }
 
+static amp_tensor *composed(const amp_gradient *g, const amp_cross_entropy_args *a, int dim, bool has_indices) {
+    amp_tensor *logs = has_indices ? by_logs_of_indices(g, a) : by_logs_of_probabilities(g, a, dim);
+    amp_tensor *sums = amp_sum(logs, .dim = AMP_DIMS(dim), .keepdim = true);
+    return amp_sub(logs, amp_mul(amp_softmax(a->input, dim), sums));
+}
+
+static amp_tensor *fused(const amp_gradient *g, const amp_cross_entropy_args *a) {
+    return amp_cross_entropy_backward(g->of[0], a->input, a->target, .weight = a->weight,
+                                      .ignore_index = a->ignore_index, .reduction = a->reduction,
+                                      .label_smoothing = a->label_smoothing);
+}
+
 void amp_gradient_cross_entropy(amp_gradient *g) {
     const amp_cross_entropy_args *a = g->args;
     const int dim = a->input->rank == 1 ? 0 : 1;
     const bool has_indices = !amp_dtype_is_floating(a->target->dtype);
-    if (amp_gradient_wants(g, &a->input)) {
-        amp_tensor *logs = has_indices ? by_logs_of_indices(g, a) : by_logs_of_probabilities(g, a, dim);
-        amp_tensor *sums = amp_sum(logs, .dim = AMP_DIMS(dim), .keepdim = true);
-        amp_gradient_give(g, &a->input, amp_sub(logs, amp_mul(amp_softmax(a->input, dim), sums)));
-    }
+    if (amp_gradient_wants(g, &a->input))
+        amp_gradient_give(g, &a->input, is_fused(g) ? fused(g, a) : composed(g, a, dim, has_indices));
     if (!has_indices) give_probabilities(g, a, dim);
 }

@@ -1,6 +1,7 @@
 /* Gradients of recurrent layers and cells: run once more by products and activations. */
 #include <string.h>
 
+#include "amp/grad.h"
 #include "core/memory.h"
 #include "gradients/again.h"
 
@@ -51,103 +52,134 @@ CELL(gru_cell, GRU)
 CELL(rnn_tanh_cell, RNN_TANH)
 CELL(rnn_relu_cell, RNN_RELU)
 
-/* ---- Layers --------------------------------------------------------------------------------------------------------- */
-typedef struct layers {
-    kind kind;
-    amp_tensor_list hx, params;
-    bool has_biases, is_projected;
-    int64_t count, directions, steps, per_layer;
-    amp_tensor **steps_room;  /* room for a tensor of each step … */
-    amp_tensor **states_room; /* … and for two of each layer and direction */
-} layers;
+/* ---- Passes: a layer in one direction ------------------------------------------------------------------------------- */
+static kind kind_of(const char *mode) {
+    static const char *const modes[] = {"lstm", "gru", "rnn_tanh", "rnn_relu"};
+    int k = LSTM;
+    while (k < RNN_RELU && strcmp(mode, modes[k]) != 0) k++;
+    return (kind)k;
+}
 
-/* One layer in one direction over [steps, batch, features]; its results so too. */
-static amp_tensor *run_direction(const layers *l, amp_tensor *input, int64_t index, bool is_reverse) {
-    amp_tensor *const *params = l->params.items + index * l->per_layer;
-    amp_tensor *const b_ih = l->has_biases ? params[2] : NULL, *const b_hh = l->has_biases ? params[3] : NULL;
-    amp_tensor *const w_hr = l->is_projected ? params[l->per_layer - 1] : NULL;
-    const amp_tensor_list x = amp_unbind(amp_linear(input, params[0], b_ih), .dim = 0);
-    state s = {amp_select(l->hx.items[0], 0, index), l->kind == LSTM ? amp_select(l->hx.items[1], 0, index) : NULL};
+/* Over [steps, batch, features]; `outputs` has room for h of each step. */
+static void compose_steps(const amp_rnn_pass_args *a, amp_tensor *input, amp_tensor **outputs, amp_tensor **results) {
+    const kind k = kind_of(a->mode);
+    const amp_tensor_list x = amp_unbind(amp_linear(input, a->w_ih, a->b_ih), .dim = 0);
+    state s = {a->h0, a->c0};
     for (int64_t i = 0; i < x.count; i++) {
-        const int64_t t = is_reverse ? x.count - 1 - i : i;
-        s = step(l->kind, x.items[t], amp_linear(s.h, params[1], b_hh), s);
-        if (w_hr) s.h = amp_linear(s.h, w_hr);
-        l->steps_room[t] = s.h;
+        const int64_t t = a->reverse ? x.count - 1 - i : i;
+        s = step(k, x.items[t], amp_linear(s.h, a->w_hh, a->b_hh), s);
+        if (a->w_hr) s.h = amp_linear(s.h, a->w_hr);
+        outputs[t] = s.h;
     }
-    l->states_room[2 * index] = s.h;
-    l->states_room[2 * index + 1] = s.c;
-    return amp_stack((amp_tensor_list){l->steps_room, x.count, NULL}, 0);
+    amp_tensor *out = amp_stack((amp_tensor_list){outputs, x.count, NULL}, 0);
+    results[0] = a->batch_first ? amp_transpose(out, 0, 1) : out;
+    results[1] = s.h;
+    results[2] = s.c;
 }
 
-static amp_tensor *run_layers(const layers *l, amp_tensor *input) {
-    for (int64_t i = 0; i < l->count && input; i++) {
-        amp_tensor *forth = run_direction(l, input, i * l->directions, false);
-        amp_tensor *back = l->directions == 2 ? run_direction(l, input, i * 2 + 1, true) : NULL;
-        input = back ? amp_cat(AMP_LIST(forth, back), 2) : forth;
-    }
-    return input;
-}
-
-static void compose_in_room(layers *l, amp_tensor *input, bool batch_first, amp_tensor **results) {
-    amp_tensor *out = run_layers(l, batch_first ? amp_transpose(input, 0, 1) : input);
-    if (!out) return;
-    results[0] = batch_first ? amp_transpose(out, 0, 1) : out;
-    const int64_t count = l->count * l->directions;
-    amp_tensor **states = l->states_room, **cells = states + 2 * count;
-    for (int64_t i = 0; i < count; i++) {
-        cells[i] = states[2 * i + 1];
-        states[i] = states[2 * i];
-    }
-    results[1] = amp_stack((amp_tensor_list){states, count, NULL}, 0);
-    if (l->kind == LSTM) results[2] = amp_stack((amp_tensor_list){cells, count, NULL}, 0);
-}
-
-static void compose_layers(kind k, const amp_lstm_args *a, amp_tensor **results) {
-    const amp_tensor *h = a->hx.items[0];
-    layers l = {.kind = k,
-                .hx = a->hx,
-                .params = a->params,
-                .has_biases = a->has_biases,
-                .is_projected = k == LSTM && a->hx.items[1]->shape[2] != h->shape[2],
-                .count = a->num_layers,
-                .directions = a->bidirectional ? 2 : 1,
-                .steps = a->input->shape[a->batch_first ? 1 : 0]};
-    l.per_layer = 2 + (l.has_biases ? 2 : 0) + (l.is_projected ? 1 : 0);
-    const int64_t states = l.count * l.directions;
-    l.steps_room = amp_alloc_zeroed((size_t)(l.steps + 3 * states) * sizeof *l.steps_room);
-    if (!l.steps_room) {
-        (void)amp_fail(AMP_ERROR_MEMORY, "backward: no memory for %lld steps", (long long)l.steps);
+static void compose_rnn_pass(const void *args, amp_tensor **results) {
+    const amp_rnn_pass_args *a = args;
+    const int64_t steps = a->input->shape[a->batch_first ? 1 : 0];
+    amp_tensor **outputs = amp_alloc_zeroed((size_t)steps * sizeof *outputs);
+    if (!outputs) {
+        (void)amp_fail(AMP_ERROR_MEMORY, "backward: no memory for %lld steps", (long long)steps);
         return;
     }
-    l.states_room = l.steps_room + l.steps;
-    compose_in_room(&l, a->input, a->batch_first, results);
-    amp_free(l.steps_room);
+    compose_steps(a, a->batch_first ? amp_transpose(a->input, 0, 1) : a->input, outputs, results);
+    amp_free(outputs);
 }
 
-/* The fields that all layers share, as lstm has them. */
-#define AS_LSTM(a)                                                                                                     \
-    {                                                                                                                  \
-        .input = (a)->input, .hx = (a)->hx, .params = (a)->params, .has_biases = (a)->has_biases,                      \
-        .num_layers = (a)->num_layers, .bidirectional = (a)->bidirectional, .batch_first = (a)->batch_first            \
-    }
-#define LAYERS(name, k)                                                                                                \
-    static void compose_##name(const void *args, amp_tensor **results) {                                               \
-        const amp_##name##_args *a = args;                                                                             \
-        const amp_lstm_args same = AS_LSTM(a);                                                                         \
-        compose_layers(k, &same, results);                                                                             \
-    }                                                                                                                  \
-    AMP_GRADIENT_AGAIN(name)
-LAYERS(lstm, LSTM)
-LAYERS(gru, GRU)
-LAYERS(rnn_tanh, RNN_TANH)
-LAYERS(rnn_relu, RNN_RELU)
+/* What rnn_pass_backward gives, f32; it enters products in the pass's dtype. */
+typedef struct way_back {
+    const amp_rnn_pass_args *a;
+    amp_dtype dtype;
+    amp_tensor *gates, *extra, *h0, *c0;
+    int64_t steps, batch, hidden, width;
+} way_back;
 
-static void compose_rnn_layer(const void *args, amp_tensor **results) {
-    static const char *const modes[] = {"lstm", "gru", "rnn_tanh", "rnn_relu"};
-    const amp_rnn_layer_args *a = args;
-    const amp_lstm_args same = AS_LSTM(a);
-    for (int k = LSTM; k <= RNN_RELU; k++) {
-        if (strcmp(a->mode, modes[k]) == 0) compose_layers((kind)k, &same, results);
+static amp_tensor *as_rows(const way_back *w, amp_tensor *t) {
+    return amp_reshape(t, AMP_DIMS(w->steps * w->batch, -1));
+}
+/* Time first. */
+static amp_tensor *by_time(const way_back *w, amp_tensor *t) {
+    return w->a->batch_first ? amp_transpose(t, 0, 1) : t;
+}
+static amp_tensor *narrowed(const way_back *w, amp_tensor *t) {
+    return t && t->dtype != w->dtype ? amp_to(t, w->dtype) : t;
+}
+static amp_tensor *product(amp_tensor *rows, amp_tensor *others) {
+    return amp_mm(amp_t(rows), others);
+}
+
+/* h before each step, by step: the first h, then the results but for the last. */
+static amp_tensor *rows_before(const way_back *w, amp_tensor *output) {
+    const bool reverse = w->a->reverse;
+    amp_tensor *first = amp_unsqueeze(w->a->h0, 0);
+    amp_tensor *others = amp_narrow(by_time(w, output), 0, reverse ? 1 : 0, w->steps - 1);
+    return as_rows(w, reverse ? amp_cat(AMP_LIST(others, first), 0) : amp_cat(AMP_LIST(first, others), 0));
+}
+
+/* h of each step before it was projected, of the sums and the states that the pass kept. */
+static amp_tensor *rows_unprojected(const way_back *w, amp_tensor *workspace) {
+    const int64_t rows = w->steps * w->batch, n = w->hidden;
+    amp_tensor *gates = amp_reshape(amp_narrow(workspace, 0, 0, 4 * rows * n), AMP_DIMS(rows, 4 * n));
+    amp_tensor *c = amp_reshape(amp_narrow(workspace, 0, 4 * rows * n, rows * n), AMP_DIMS(rows, n));
+    return amp_to(amp_mul(amp_sigmoid(amp_narrow(gates, 1, 3 * n, n)), amp_tanh(c)), w->a->h0->dtype);
+}
+
+/* `rows` and `of_h`: the gradients of what the input and h give to the gates. */
+static void give_weights(amp_gradient *g, const way_back *w, amp_tensor *rows, amp_tensor *of_h) {
+    const amp_rnn_pass_args *a = w->a;
+    if (amp_gradient_wants(g, &a->w_ih))
+        amp_gradient_give(g, &a->w_ih, product(rows, as_rows(w, by_time(w, a->input))));
+    if (amp_gradient_wants(g, &a->w_hh)) amp_gradient_give(g, &a->w_hh, product(of_h, rows_before(w, g->results[0])));
+    if (amp_gradient_wants(g, &a->w_hr)) {
+        amp_tensor *projected = narrowed(w, as_rows(w, w->extra));
+        amp_gradient_give(g, &a->w_hr, product(projected, rows_unprojected(w, g->results[3])));
     }
 }
-AMP_GRADIENT_AGAIN(rnn_layer)
+
+static void give_all(amp_gradient *g, const way_back *w) {
+    const amp_rnn_pass_args *a = w->a;
+    const bool is_gru = w->extra && !a->w_hr;
+    amp_tensor *wide = as_rows(w, w->gates), *wide_of_h = is_gru ? as_rows(w, w->extra) : wide;
+    if (amp_gradient_wants(g, &a->b_ih)) amp_gradient_give(g, &a->b_ih, amp_sum(wide, .dim = AMP_DIMS(0)));
+    if (amp_gradient_wants(g, &a->b_hh)) amp_gradient_give(g, &a->b_hh, amp_sum(wide_of_h, .dim = AMP_DIMS(0)));
+    amp_tensor *rows = narrowed(w, wide), *of_h = is_gru ? narrowed(w, wide_of_h) : rows;
+    if (amp_gradient_wants(g, &a->input)) {
+        amp_tensor *back = amp_reshape(amp_mm(rows, a->w_ih), AMP_DIMS(w->steps, w->batch, -1));
+        amp_gradient_give(g, &a->input, by_time(w, back));
+    }
+    give_weights(g, w, rows, of_h);
+    if (amp_gradient_wants(g, &a->h0)) amp_gradient_give(g, &a->h0, w->h0);
+    if (amp_gradient_wants(g, &a->c0)) amp_gradient_give(g, &a->c0, w->c0);
+}
+
+static amp_tensor *in_dtype(amp_tensor *t, amp_dtype dtype) {
+    return t ? amp_to(t, dtype) : NULL;
+}
+
+static void go_back(amp_gradient *g, const amp_rnn_pass_args *a) {
+    const amp_tensor *out = g->results[0];
+    const amp_dtype dtype = out->dtype;
+    way_back w = {.a = a,
+                  .dtype = dtype,
+                  .steps = out->shape[a->batch_first ? 1 : 0],
+                  .batch = out->shape[a->batch_first ? 0 : 1],
+                  .hidden = (a->c0 ? a->c0 : a->h0)->shape[1],
+                  .width = out->shape[2]};
+    amp_tensor *of_output = g->of[0] ? amp_to(g->of[0], dtype) : amp_zeros_for(g, out, dtype);
+    w.gates = amp_rnn_pass_backward(of_output, g->results[3], a->h0, a->w_hh, .c0 = a->c0, .w_hr = a->w_hr,
+                                    .grad_hn = in_dtype(g->of[1], dtype), .grad_cn = in_dtype(g->of[2], dtype),
+                                    .grad_state_gates = &w.extra, .grad_h0 = &w.h0, .grad_c0 = &w.c0, .mode = a->mode,
+                                    .reverse = a->reverse, .batch_first = a->batch_first);
+    if (w.gates) give_all(g, &w);
+}
+
+/* Where the pass kept its sums, by them; where the gradient is itself recorded, or nothing was kept, by other ops. */
+void amp_gradient_rnn_pass(amp_gradient *g) {
+    if (g->results[3] && !g->of[3] && !amp_grad_is_enabled())
+        go_back(g, g->args);
+    else
+        amp_gradient_again(g, compose_rnn_pass);
+}

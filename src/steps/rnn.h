@@ -7,7 +7,9 @@
 typedef enum amp_rnn_kind { AMP_RNN_TANH, AMP_RNN_RELU, AMP_RNN_GRU, AMP_RNN_LSTM } amp_rnn_kind;
 
 /* Rows of a weight for each element of h: 1, 1, 3, 4. */
-int64_t amp_rnn_gates(amp_rnn_kind kind);
+static inline int64_t amp_rnn_gates(amp_rnn_kind kind) {
+    return kind == AMP_RNN_LSTM ? 4 : kind == AMP_RNN_GRU ? 3 : 1;
+}
 
 /* Element i of batch entry b at step t is at t·time + b·batch + i·column, in elements of the tensor. */
 typedef struct amp_sequence {
@@ -24,9 +26,45 @@ typedef struct amp_rnn_pass {
     amp_tensor *w_ih, *w_hh, *b_ih, *b_hh, *w_hr;
     amp_sequence in, out;
     bool reverse;
-    amp_tensor *h0, *c0; /* [batch, width], [batch, hidden]; c0 for an LSTM only */
-    amp_tensor *hn, *cn; /* written; the same shapes */
+    amp_tensor *h0, *c0;   /* [batch, width], [batch, hidden]; c0 for an LSTM only */
+    amp_tensor *hn, *cn;   /* written; the same shapes */
+    amp_tensor *workspace; /* NULL, or written for the way back: amp_rnn_workspace */
 } amp_rnn_pass;
+
+/* What a pass keeps for the way back lies in one vector of f32, by step and batch entry: the sums of the gates before
+ * their sigmoid and tanh, [steps, batch, G·hidden] (of a GRU those that the input gives); of an LSTM and a GRU the state
+ * after each step (c, or h), [steps, batch, hidden]; of a GRU what h gives to the gates, [steps, batch, 3·hidden]. */
+typedef struct amp_rnn_workspace {
+    int64_t states, h_gates,
+        elements; /* where the second and the third begin (0: there is none), and how many in all */
+} amp_rnn_workspace;
+
+static inline amp_rnn_workspace amp_rnn_workspace_of(amp_rnn_kind kind, int64_t steps, int64_t batch, int64_t hidden) {
+    const int64_t states = steps * batch * hidden, gates = amp_rnn_gates(kind) * states;
+    if (kind == AMP_RNN_LSTM) return (amp_rnn_workspace){.states = gates, .elements = gates + states};
+    if (kind != AMP_RNN_GRU) return (amp_rnn_workspace){.elements = gates};
+    return (amp_rnn_workspace){gates, gates + states, 2 * gates + states};
+}
+
+/* The CPU keeps it, of f32 and bf16; else there is none, and the gradient is made of other ops. */
+static inline bool amp_rnn_keeps_workspace(amp_device device, amp_dtype dtype) {
+    return device == AMP_DEVICE_CPU && (dtype == AMP_F32 || dtype == AMP_BF16);
+}
+
+/* Back through the steps of a pass, from the last to the first. */
+typedef struct amp_rnn_back {
+    amp_rnn_kind kind;
+    int64_t steps, batch, hidden, width;
+    amp_tensor *w_hh, *w_hr;
+    bool reverse; /* as the pass ran */
+    const float *workspace;
+    amp_tensor *h0, *c0;                   /* [batch, width], [batch, hidden], of the pass's dtype */
+    amp_sequence grad_out;                 /* of the pass's dtype */
+    amp_tensor *grad_hn, *grad_cn;         /* dense, or NULL: zeros */
+    amp_tensor *grad_gates, *grad_h_gates; /* written: dense f32 [steps, batch, G·hidden]; the second of a GRU */
+    amp_tensor *grad_projected;            /* … dense f32 [steps, batch, width], where h is projected */
+    amp_tensor *grad_h0, *grad_c0;         /* … dense, of the pass's dtype */
+} amp_rnn_back;
 
 /* One step made of other ops, on any device and in the types of its arguments: h of the gates that the input (`x`) and
  * the last h (`h`) give, [batch, G·hidden] or without the batch; `state` is the last c of an LSTM, whose next goes to

@@ -159,6 +159,8 @@ typedef struct amp_steps {
     bool (*has_convolve_back)(const amp_conv_back *c, amp_dtype dtype);
     amp_status (*convolve_back)(amp_call *call, const amp_conv_back *c, bool *served);
     amp_status (*rnn_pass)(amp_call *call, const amp_rnn_pass *layer);
+    /* NULL: a device that keeps no workspace. */
+    amp_status (*rnn_back)(amp_call *call, const amp_rnn_back *layer);
 
     /* ---- Elements ---- */
     amp_status (*write_range)(amp_tensor *out, const amp_scalar *start, const amp_scalar *step); /* of a dense vector */

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <set>
 
-#include "op_calls.h"
+#include "choices.h"
 
 using op_calls::Call;
 using op_calls::Layout;
@@ -20,77 +20,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace {
 
-constexpr size_t most_elements = 1 << 15; // of one tensor
-
-// Choices from the input's bytes; 0 when they are used up.
-struct Choices {
-    const uint8_t *at, *end;
-
-    unsigned byte() {
-        return at < end ? *at++ : 0;
-    }
-    // 0 … n - 1
-    size_t below(size_t n) {
-        const unsigned low = byte();
-        return (low + (n > 256 ? byte() << 8 : 0)) % n;
-    }
-    bool one_in(unsigned n) {
-        return byte() % n == n - 1;
-    }
-    template <class T>
-    T pick(std::initializer_list<T> values) {
-        return values.begin()[below(values.size())];
-    }
-};
-
-struct Random {
-    uint64_t state;
-    double unit() { // [0, 1)
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        return double(state >> 11) / double(1LL << 53);
-    }
-};
-
-const std::vector<Call> &calls() {
-    static const std::vector<Call> all = [] {
-        const char *folder = std::getenv("AMP_FUZZ_CASES");
-        return op_calls::all(folder ? folder : AMP_TESTS_GOLDEN);
-    }();
-    return all;
-}
+using fuzz::calls;
+using fuzz::Choices;
+using fuzz::fits;
+using fuzz::limit_memory;
+using fuzz::Random;
+using fuzz::rename_extent;
 
 // ---- Changes that make sense ------------------------------------------------------------------------------------
-bool fits(const std::vector<int64_t> &shape) {
-    size_t n = 1;
-    for (const int64_t extent : shape) {
-        if (extent < 0 || (extent > 0 && n > most_elements / size_t(extent))) return false;
-        n *= size_t(extent);
-    }
-    return n <= most_elements;
-}
-
-// One extent gets another value wherever it occurs, in tensors and in lists of sizes.
-void rename_extent(Call *call, Choices *choose) {
-    std::vector<int64_t> present;
-    for (const Tensor &t : call->tensors) present.insert(present.end(), t.shape.begin(), t.shape.end());
-    if (present.empty()) return;
-    const int64_t from = present[choose->below(present.size())];
-    const int64_t to = choose->pick<int64_t>({1, 0, 2, 3, 5, 7, 16, 17, 33, 64, 100, 257, 1000, 4099});
-    std::vector<std::vector<int64_t>> shapes;
-    for (const Tensor &t : call->tensors) {
-        shapes.push_back(t.shape);
-        for (int64_t &extent : shapes.back()) extent = extent == from ? to : extent;
-        if (!fits(shapes.back())) return;
-    }
-    for (size_t i = 0; i < shapes.size(); i++) op_calls::reshape(&call->tensors[i], shapes[i]);
-    for (op_calls::Argument &a : call->arguments) {
-        if (a.value.kind != AMP_VALUE_DIMS) continue;
-        for (int i = 0; i < a.value.as.dims.count; i++) {
-            if (a.value.as.dims.values[i] == from) a.value.as.dims.values[i] = to;
-        }
-    }
-}
-
 void convert_all(Call *call, Choices *choose) {
     if (call->tensors.empty()) return;
     const amp_dtype from = call->tensors[choose->below(call->tensors.size())].dtype;
@@ -308,15 +245,6 @@ void check_wider(const Call &call, const Result &narrow) {
     if (other.status != AMP_OK) return; // f32 refuses what only 16 bits have: not to be expected, and no harm
     const std::string difference = op_calls::difference_beyond(narrow, other, allowed_units(call, narrow, 4));
     if (!difference.empty()) fail(call, "against f32", difference);
-}
-
-void limit_memory() {
-    amp_allocator small = {};
-    small.allocate = [](void *, size_t bytes, size_t alignment) -> void * {
-        return bytes > (1u << 24) ? nullptr : std::aligned_alloc(alignment, (bytes + alignment - 1) & ~(alignment - 1));
-    };
-    small.release = [](void *, void *block, size_t) { std::free(block); };
-    amp_set_allocator(&small);
 }
 
 } // namespace

@@ -240,12 +240,65 @@ static bool is_out(const Call &call, size_t tensor) {
     return false;
 }
 
-Result run(const Call &call, Layout layout, int threads) {
+// ---- Back ---------------------------------------------------------------------------------------------------------
+double cotangent(size_t output, size_t element) {
+    const uint64_t mixed = (element + 1) * 0x9E3779B97F4A7C15u + (output + 1) * 0xD1B54A32D192ED03u;
+    return static_cast<double>(static_cast<int64_t>(mixed >> 57) - 64) / 64;
+}
+
+static amp_tensor *cotangent_of(const amp_tensor *t, size_t output) {
+    Tensor wide;
+    wide.dtype = AMP_F64;
+    wide.shape.assign(amp_tensor_shape(t), amp_tensor_shape(t) + amp_tensor_rank(t));
+    wide.bytes.resize(elements(wide.shape) * sizeof(double));
+    auto *values = reinterpret_cast<double *>(wide.bytes.data());
+    for (size_t i = 0; i < elements(wide.shape); i++) values[i] = cotangent(output, i);
+    const Tensor made = converted(wide, amp_tensor_dtype(t));
+    return amp_from_data(made.bytes.data(), made.dtype, static_cast<int>(made.shape.size()), made.shape.data());
+}
+
+static void go_back(const Built &built, const std::vector<bool> &wanted, amp_tensor *const *outputs, int count,
+                    Result *result) {
+    std::vector<amp_tensor *> roots, cotangents, leaves;
+    result->gradients.resize(wanted.size());
+    for (int i = 0; i < count; i++) {
+        const bool leads =
+            outputs[i] && amp_dtype_is_floating(amp_tensor_dtype(outputs[i])) && amp_tensor_requires_grad(outputs[i]);
+        result->differentiable.push_back(leads);
+        if (!leads) continue;
+        roots.push_back(outputs[i]);
+        cotangents.push_back(cotangent_of(outputs[i], static_cast<size_t>(i)));
+    }
+    for (size_t i = 0; i < wanted.size(); i++) {
+        if (wanted[i]) leaves.push_back(built.tensors[i]->tensor);
+    }
+    if (roots.empty() || leaves.empty()) return;
+    amp_grad_args args = {};
+    args.struct_size = sizeof args;
+    args.outputs = {roots.data(), static_cast<int64_t>(roots.size()), nullptr};
+    args.gradients = {cotangents.data(), static_cast<int64_t>(cotangents.size()), nullptr};
+    args.inputs = {leaves.data(), static_cast<int64_t>(leaves.size()), nullptr};
+    args.allow_unused = true;
+    const amp_tensor_list given = amp_grad_call(&args);
+    result->status = amp_last_status();
+    result->error = amp_last_error();
+    for (size_t i = 0, at = 0; i < wanted.size() && result->status == AMP_OK; i++) {
+        if (!wanted[i]) continue;
+        if (given.items[at]) result->gradients[i] = copy_of(given.items[at]);
+        at++;
+    }
+}
+
+// `wanted`: NULL, or back too.
+static Result run_call(const Call &call, Layout layout, int threads, const std::vector<bool> *wanted) {
     Result result;
     const size_t live = amp_memory_statistics().live_tensors;
     amp_set_num_threads(threads);
     amp_scope_enter();
     Built built = build(call, layout);
+    for (size_t i = 0; wanted && i < wanted->size(); i++) {
+        if ((*wanted)[i]) amp_tensor_set_requires_grad(built.tensors[i]->tensor, true);
+    }
     amp_tensor *outputs[64] = {};
     int count = 0;
     amp_autocast_args region = {};
@@ -264,6 +317,7 @@ Result run(const Call &call, Layout layout, int threads) {
     for (int i = 0; i < std::min(count, 64) && result.status == AMP_OK; i++) {
         result.outputs.push_back(outputs[i] ? copy_of(outputs[i]) : Tensor());
     }
+    if (wanted && result.status == AMP_OK) go_back(built, *wanted, outputs, std::min(count, 64), &result);
     for (size_t i = 0; i < built.tensors.size(); i++) {
         const auto &t = built.tensors[i];
         const bool done = result.status == AMP_OK, written = may_change(call, done) || (done && is_out(call, i));
@@ -276,6 +330,14 @@ Result run(const Call &call, Layout layout, int threads) {
     amp_cast_cache_clear();
     result.leaked = amp_memory_statistics().live_tensors != live;
     return result;
+}
+
+Result run(const Call &call, Layout layout, int threads) {
+    return run_call(call, layout, threads, nullptr);
+}
+
+Result run_backward(const Call &call, Layout layout, int threads, const std::vector<bool> &wanted) {
+    return run_call(call, layout, threads, &wanted);
 }
 
 // ---- Saying what happened ---------------------------------------------------------------------------------------

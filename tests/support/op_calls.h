@@ -45,6 +45,10 @@ struct Result {
     amp_status status = AMP_OK;
     std::string error;
     std::vector<Tensor> outputs; // dense copies
+    // Of run_backward: by tensor of the call its gradient, of no dtype where none was wanted or none arrived, and which
+    // outputs led to them.
+    std::vector<Tensor> gradients;
+    std::vector<bool> differentiable;
     bool inputs_changed = false; // or, after an error, what out= names
     bool leaked = false;
 };
@@ -61,6 +65,11 @@ std::vector<Call> all(const std::string &folder);
 
 // Runs a call with these layouts and threads. Views are judged by their elements. The thread has no scope and no error.
 Result run(const Call &call, Layout layout, int threads);
+
+// The same, and back from its real floating outputs to the tensors that are wanted (one flag each), which become leaves.
+Result run_backward(const Call &call, Layout layout, int threads, const std::vector<bool> &wanted);
+// The gradient that an output's element is given there: some number from -1 to 1, a multiple of 1/64.
+double cotangent(size_t output, size_t element);
 
 // "mm(input=f32 [2, 3], mat2=…)"
 std::string describe(const Call &call);

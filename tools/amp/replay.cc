@@ -160,6 +160,7 @@ static bool belongs_to(const Case &c, amp_device device) {
 void merge(Comparison *into, const Comparison &from, const std::string &where) {
     if (into->problem.empty() && !from.problem.empty()) into->problem = where + ": " + from.problem;
     into->ratio.add(from.ratio);
+    into->gradients.add(from.gradients);
     if (from.share >= into->share) {
         into->share = from.share;
         into->error = from.error;
@@ -373,7 +374,11 @@ static void count_case(const Case &c, Verdict verdict, const Comparison &compari
         op.failed++;
         results->failures.push_back({c.file.name, c.name, c.op, comparison.problem});
     }
-    if (verdict != Verdict::wrong) op.ratio.add(comparison.ratio);
+    if (verdict != Verdict::wrong) {
+        op.ratio.add(comparison.ratio);
+        results->gradients[c.file.name].add(comparison.gradients);
+        results->gradients_of_ops[c.op].add(comparison.gradients);
+    }
     if (verdict != Verdict::missing && verdict != Verdict::wrong &&
         (op.worst_case.empty() || comparison.share > op.worst.share)) {
         op.worst = comparison;

@@ -102,9 +102,15 @@ struct Comparison {
     double share = 0;        // largest error as a share of what is allowed
     double error = 0;        // largest absolute error
     double torch_error = -1; // PyTorch's; negative if it is not recorded
-    double largest = 0;      // finite absolute value of the reference
+    double rms = 0;          // root-mean-square error
+    double torch_rms = -1;
+    double largest = 0; // finite absolute value of the reference
     ErrorRatio ratio;
+    ErrorRatio gradients; // of root-mean-square errors, over gradients and those of gradients
 };
+
+// As ErrorRatio, of root-mean-square errors.
+ErrorRatio rms_ratio_of(amp_dtype dtype, const Comparison &comparison);
 
 // `expected` is an element of a case's `outputs`.
 Comparison compare_output(const CaseFile &file, const json_t *expected, const amp_tensor *got);
@@ -149,6 +155,7 @@ struct Failure {
 
 struct Results {
     std::map<std::string, OpResult> ops;
+    std::map<std::string, ErrorRatio> gradients, gradients_of_ops; // by file, and by op
     std::vector<Failure> failures;
     int other_device = 0; // cases that belong to another device
     int malformed = 0;

@@ -142,6 +142,7 @@ static Comparison compare_elements(const unsigned char *reference, amp_dtype ref
         if (std::isfinite(magnitude) && magnitude > result.largest) result.largest = magnitude;
         if (share > result.share) result.share = share;
         if (error > result.error) result.error = error;
+        if (std::isfinite(magnitude)) result.rms += error * error / static_cast<double>(count);
         for (size_t d = shape.size(); d-- > 0;) {
             at += strides[d] * size;
             if (++index[d] < shape[d]) break;
@@ -149,6 +150,7 @@ static Comparison compare_elements(const unsigned char *reference, amp_dtype ref
             index[d] = 0;
         }
     }
+    result.rms = std::sqrt(result.rms);
     if (wrong.count > 0) {
         result.problem =
             wrong.text + " (" + std::to_string(wrong.count) + " of " + std::to_string(count) + " elements are wrong)";
@@ -168,10 +170,14 @@ static double half_unit(amp_dtype dtype, double value) {
     return std::ldexp(1.0, (value > 0 ? std::max(std::ilogb(value), least) : least) - digits);
 }
 
-static ErrorRatio ratio_of(amp_dtype dtype, const Comparison &c) {
-    const double least = half_unit(dtype, c.largest);
-    if (least == 0 || c.torch_error < 0 || !std::isfinite(c.error) || !std::isfinite(c.torch_error)) return {};
-    return {std::log(std::max(c.error, least) / std::max(c.torch_error, least)), 1};
+static ErrorRatio ratio_of(amp_dtype dtype, double largest, double error, double torch_error) {
+    const double least = half_unit(dtype, largest);
+    if (least == 0 || torch_error < 0 || !std::isfinite(error) || !std::isfinite(torch_error)) return {};
+    return {std::log(std::max(error, least) / std::max(torch_error, least)), 1};
+}
+
+ErrorRatio rms_ratio_of(amp_dtype dtype, const Comparison &c) {
+    return ratio_of(dtype, c.largest, c.rms, c.torch_rms);
 }
 
 static double optional_number(const json_t *object, const char *field, double absent) {
@@ -200,6 +206,7 @@ static Comparison compare_stored(const CaseFile &file, const json_t *expected, c
                                                              : AMP_C64,
                                          got, rule);
     result.torch_error = optional_number(expected, "torch_error", -1);
+    result.torch_rms = optional_number(expected, "torch_rms", -1);
     return result;
 }
 
@@ -218,7 +225,7 @@ Comparison compare_output(const CaseFile &file, const json_t *expected, const am
             "expected " + describe(dtype, shape) + ", got " + describe(amp_tensor_dtype(got), shape_of(got));
     } else if (how != "dtype_and_shape" && amp_tensor_numel(got) > 0) {
         result = compare_stored(file, expected, got, how == "exact");
-        if (how == "close") result.ratio = ratio_of(dtype, result);
+        if (how == "close") result.ratio = ratio_of(dtype, result.largest, result.error, result.torch_error);
     }
     return result;
 }

@@ -80,7 +80,9 @@ static Comparison compare_gradient(const CaseFile &file, const json_t *expected,
     amp_tensor *t = compared(expected, gradient, leaf);
     amp_grad_set_enabled(was_on);
     if (!t) throw std::runtime_error(amp_last_error());
-    return compare_output(file, expected, t);
+    Comparison result = compare_output(file, expected, t);
+    result.gradients = rms_ratio_of(amp_tensor_dtype(t), result);
+    return result;
 }
 
 // `null`: none arrives, or zeros. Where zeros are recorded, none may arrive too.

@@ -55,6 +55,23 @@ static void print_ops(const Results &results, bool time) {
         "c128)\n");
 }
 
+static ErrorRatio all_gradients(const Results &results) {
+    ErrorRatio all;
+    for (const auto &[file, ratio] : results.gradients) all.add(ratio);
+    return all;
+}
+
+static void print_gradients(const Results &results) {
+    const ErrorRatio all = all_gradients(results);
+    if (!all.outputs) return;
+    std::printf("error of our gradients over PyTorch's: %.3f (root mean squares, geometric mean of %d; by file:",
+                all.mean(), all.outputs);
+    for (const auto &[file, ratio] : results.gradients) {
+        if (ratio.outputs) std::printf(" %s %.3f", file.c_str(), ratio.mean());
+    }
+    std::printf(")\n");
+}
+
 void print_table(const Options &options, const Results &results) {
     for (const Failure &f : results.failures)
         std::printf("FAILED %s/%s: %s\n", f.file.c_str(), f.name.c_str(), f.problem.c_str());
@@ -72,6 +89,7 @@ void print_table(const Options &options, const Results &results) {
         std::printf("our error over PyTorch's: %.3f (geometric mean of %d outputs)\n", total.ratio.mean(),
                     total.ratio.outputs);
     }
+    print_gradients(results);
     if (results.other_device) {
         std::printf("%d more cases belong to another device's regions and were not run\n", results.other_device);
     }
@@ -103,6 +121,14 @@ static json_t *names(const std::set<std::string> &set) {
 static void set_ratio(json_t *object, const ErrorRatio &ratio) {
     json_object_set_new(object, "error_ratio", ratio.outputs ? real(ratio.mean()) : json_null());
     json_object_set_new(object, "error_ratio_outputs", json_integer(ratio.outputs));
+}
+
+static json_t *ratios(const std::map<std::string, ErrorRatio> &by_name) {
+    json_t *object = json_object();
+    for (const auto &[name, ratio] : by_name) {
+        if (ratio.outputs) json_object_set_new(object, name.c_str(), real(ratio.mean()));
+    }
+    return object;
 }
 
 static json_t *op_object(const std::string &name, const OpResult &op) {
@@ -137,6 +163,10 @@ void print_json(const Options &options, const Results &results, int exit_code) {
                   names(results.missing), "not_allowed", names(results.not_allowed), "remove_from_list",
                   names(results.stale), "remove_from_wrong", names(results.right), "ops", ops, "failures", failures);
     set_ratio(root, total.ratio);
+    const ErrorRatio gradients = all_gradients(results);
+    json_object_set_new(root, "gradient_ratio", gradients.outputs ? real(gradients.mean()) : json_null());
+    json_object_set_new(root, "gradient_ratios_of_files", ratios(results.gradients));
+    json_object_set_new(root, "gradient_ratios_of_ops", ratios(results.gradients_of_ops));
     json_dumpf(root, stdout, JSON_INDENT(1));
     std::printf("\n");
     json_decref(root);

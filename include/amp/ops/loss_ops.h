@@ -146,6 +146,43 @@ AMP_API amp_tensor *amp_nll_loss2d_out_call(amp_tensor *out, const amp_nll_loss2
 #define amp_nll_loss2d_out(out, r1_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, target", amp_nll_loss2d_out_call(out, AMP_ARGS_(nll_loss2d, input, r1_, __VA_ARGS__)))
 #endif
 
+/* The gradient of cross_entropy's input, in one pass over it.
+ * cross_entropy_backward(Tensor grad_output, Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100,
+ *     str reduction="mean", float label_smoothing=0.0) -> Tensor
+ * Autocast policy, CPU: fp32; CUDA: fallthrough. No gradient: a gradient that is recorded is made of other ops. */
+typedef struct amp_cross_entropy_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_cross_entropy_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_opt_int ignore_index AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
+    double label_smoothing AMP_ABSENT_;
+} amp_cross_entropy_backward_args;
+AMP_API amp_tensor *amp_cross_entropy_backward_call(const amp_cross_entropy_backward_args *args);
+#ifndef __cplusplus
+#define amp_cross_entropy_backward(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input, target", amp_cross_entropy_backward_call(AMP_ARGS_(cross_entropy_backward, grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
+/* The gradient of nll_loss's input, of which only the shape and dtype are read.
+ * nll_loss_backward(Tensor grad_output, Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str
+ *     reduction="mean") -> Tensor
+ * Autocast policy, CPU: fp32; CUDA: fallthrough. No gradient: a gradient that is recorded is made of other ops. */
+typedef struct amp_nll_loss_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_nll_loss_backward_args);
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *target AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_opt_int ignore_index AMP_ABSENT_;
+    const char *reduction AMP_ABSENT_;
+} amp_nll_loss_backward_args;
+AMP_API amp_tensor *amp_nll_loss_backward_call(const amp_nll_loss_backward_args *args);
+#ifndef __cplusplus
+#define amp_nll_loss_backward(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, input, target", amp_nll_loss_backward_call(AMP_ARGS_(nll_loss_backward, grad_output, r1_, r2_, __VA_ARGS__)))
+#endif
+
 /* The cross entropy of probabilities with targets from 0 to 1.
  * binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean") -> Tensor
  * Autocast policy, CPU: fp32; CUDA: banned. */

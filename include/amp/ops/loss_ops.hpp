@@ -80,6 +80,26 @@ struct nll_loss2d_options {
     nll_loss2d_options &with_reduction(const char *v_) { reduction = v_; return *this; }
 };
 
+/* cross_entropy_backward(Tensor grad_output, Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction="mean", float label_smoothing=0.0) -> Tensor */
+struct cross_entropy_backward_options {
+    amp_opt_int ignore_index{};
+    const char *reduction{};
+    double label_smoothing{};
+
+    cross_entropy_backward_options &with_ignore_index(amp_opt_int v_) { ignore_index = v_; return *this; }
+    cross_entropy_backward_options &with_reduction(const char *v_) { reduction = v_; return *this; }
+    cross_entropy_backward_options &with_label_smoothing(double v_) { label_smoothing = v_; return *this; }
+};
+
+/* nll_loss_backward(Tensor grad_output, Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction="mean") -> Tensor */
+struct nll_loss_backward_options {
+    amp_opt_int ignore_index{};
+    const char *reduction{};
+
+    nll_loss_backward_options &with_ignore_index(amp_opt_int v_) { ignore_index = v_; return *this; }
+    nll_loss_backward_options &with_reduction(const char *v_) { reduction = v_; return *this; }
+};
+
 /* binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean") -> Tensor */
 struct binary_cross_entropy_options {
     const char *reduction{};
@@ -354,6 +374,33 @@ inline tensor nll_loss2d_out(const tensor &out, const tensor &input, const tenso
     args_.ignore_index = options.ignore_index;
     args_.reduction = options.reduction;
     return detail::written(amp_nll_loss2d_out_call(out.get(), &args_));
+}
+
+/* The gradient of cross_entropy's input, in one pass over it.
+ * cross_entropy_backward(Tensor grad_output, Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction="mean", float label_smoothing=0.0) -> Tensor */
+inline tensor cross_entropy_backward(const tensor &grad_output, const tensor &input, const tensor &target, const tensor &weight = {}, const cross_entropy_backward_options &options = {}) {
+    amp_cross_entropy_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.target = target.get();
+    args_.weight = weight.get();
+    args_.ignore_index = options.ignore_index;
+    args_.reduction = options.reduction;
+    args_.label_smoothing = options.label_smoothing;
+    return detail::made(amp_cross_entropy_backward_call(&args_));
+}
+
+/* The gradient of nll_loss's input, of which only the shape and dtype are read.
+ * nll_loss_backward(Tensor grad_output, Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction="mean") -> Tensor */
+inline tensor nll_loss_backward(const tensor &grad_output, const tensor &input, const tensor &target, const tensor &weight = {}, const nll_loss_backward_options &options = {}) {
+    amp_nll_loss_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.input = input.get();
+    args_.target = target.get();
+    args_.weight = weight.get();
+    args_.ignore_index = options.ignore_index;
+    args_.reduction = options.reduction;
+    return detail::made(amp_nll_loss_backward_call(&args_));
 }
 
 /* The cross entropy of probabilities with targets from 0 to 1.

@@ -201,6 +201,65 @@ AMP_API amp_tensor *amp_rnn_layer_call(const amp_rnn_layer_args *args);
 #define amp_rnn_layer(r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, ...) AMP_NUMBERS_CALL_(#__VA_ARGS__, "input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first", amp_rnn_layer_call(AMP_ARGS_MISSING_(rnn_layer, (.num_layers = AMP_MISSING_INT_, .dropout = AMP_MISSING_FLOAT_), input, r1_, r2_, r3_, r4_, r5_, r6_, r7_, r8_, __VA_ARGS__)))
 #endif
 
+/* One layer of lstm, gru, rnn_tanh or rnn_relu (mode) in one direction; h0 and c0 are (batch, hidden). workspace is
+ * what its gradient reads: the sums of the gates and the states of all steps.
+ * rnn_pass(Tensor input, Tensor h0, Tensor w_ih, Tensor w_hh, Tensor? c0=None, Tensor? b_ih=None, Tensor? b_hh=None,
+ *     Tensor? w_hr=None, str mode="lstm", bool reverse=False, bool batch_first=False) -> (Tensor output, Tensor hn,
+ *     Tensor cn, Tensor workspace)
+ * Autocast policy, CPU: lower; CUDA: lower. */
+typedef struct amp_rnn_pass_args {
+    size_t struct_size AMP_SIZE_OF_(amp_rnn_pass_args);
+    amp_tensor **hn AMP_ABSENT_;
+    amp_tensor **cn AMP_ABSENT_;
+    amp_tensor **workspace AMP_ABSENT_;
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *h0 AMP_ABSENT_;
+    amp_tensor *w_ih AMP_ABSENT_;
+    amp_tensor *w_hh AMP_ABSENT_;
+    amp_tensor *c0 AMP_ABSENT_;
+    amp_tensor *b_ih AMP_ABSENT_;
+    amp_tensor *b_hh AMP_ABSENT_;
+    amp_tensor *w_hr AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    bool reverse AMP_ABSENT_;
+    bool batch_first AMP_ABSENT_;
+    unsigned char reserved_[6] AMP_ABSENT_;
+} amp_rnn_pass_args;
+AMP_API amp_tensor *amp_rnn_pass_call(const amp_rnn_pass_args *args);
+#ifndef __cplusplus
+#define amp_rnn_pass(r1_, r2_, r3_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, h0, w_ih, w_hh", amp_rnn_pass_call(AMP_ARGS_(rnn_pass, input, r1_, r2_, r3_, __VA_ARGS__)))
+#endif
+
+/* Back through the steps of rnn_pass: the gradients of what the input gave to the gates, (steps, batch, gates), and
+ * of the first states. grad_state_gates is for a GRU that of what h gave to the gates, where h is projected that of
+ * its projection.
+ * rnn_pass_backward(Tensor grad_output, Tensor workspace, Tensor h0, Tensor w_hh, Tensor? c0=None, Tensor? w_hr=None,
+ *     Tensor? grad_hn=None, Tensor? grad_cn=None, str mode="lstm", bool reverse=False, bool batch_first=False) ->
+ *     (Tensor grad_gates, Tensor grad_state_gates, Tensor grad_h0, Tensor grad_c0)
+ * Autocast policy, CPU: lower; CUDA: lower. No gradient: a gradient that is recorded is made of other ops. */
+typedef struct amp_rnn_pass_backward_args {
+    size_t struct_size AMP_SIZE_OF_(amp_rnn_pass_backward_args);
+    amp_tensor **grad_state_gates AMP_ABSENT_;
+    amp_tensor **grad_h0 AMP_ABSENT_;
+    amp_tensor **grad_c0 AMP_ABSENT_;
+    amp_tensor *grad_output AMP_ABSENT_;
+    amp_tensor *workspace AMP_ABSENT_;
+    amp_tensor *h0 AMP_ABSENT_;
+    amp_tensor *w_hh AMP_ABSENT_;
+    amp_tensor *c0 AMP_ABSENT_;
+    amp_tensor *w_hr AMP_ABSENT_;
+    amp_tensor *grad_hn AMP_ABSENT_;
+    amp_tensor *grad_cn AMP_ABSENT_;
+    const char *mode AMP_ABSENT_;
+    bool reverse AMP_ABSENT_;
+    bool batch_first AMP_ABSENT_;
+    unsigned char reserved_[6] AMP_ABSENT_;
+} amp_rnn_pass_backward_args;
+AMP_API amp_tensor *amp_rnn_pass_backward_call(const amp_rnn_pass_backward_args *args);
+#ifndef __cplusplus
+#define amp_rnn_pass_backward(r1_, r2_, r3_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "grad_output, workspace, h0, w_hh", amp_rnn_pass_backward_call(AMP_ARGS_(rnn_pass_backward, grad_output, r1_, r2_, r3_, __VA_ARGS__)))
+#endif
+
 /* One step of an LSTM; hx is {h, c}.
  * lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor h,
  *     Tensor c)

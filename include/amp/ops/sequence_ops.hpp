@@ -52,6 +52,28 @@ struct rnn_layer_options {
     rnn_layer_options &with_mode(const char *v_) { mode = v_; return *this; }
 };
 
+/* rnn_pass(Tensor input, Tensor h0, Tensor w_ih, Tensor w_hh, Tensor? c0=None, Tensor? b_ih=None, Tensor? b_hh=None, Tensor? w_hr=None, str mode="lstm", bool reverse=False, bool batch_first=False) -> (Tensor output, Tensor hn, Tensor cn, Tensor workspace) */
+struct rnn_pass_options {
+    const char *mode{};
+    bool reverse{};
+    bool batch_first{};
+
+    rnn_pass_options &with_mode(const char *v_) { mode = v_; return *this; }
+    rnn_pass_options &with_reverse(bool v_) { reverse = v_; return *this; }
+    rnn_pass_options &with_batch_first(bool v_) { batch_first = v_; return *this; }
+};
+
+/* rnn_pass_backward(Tensor grad_output, Tensor workspace, Tensor h0, Tensor w_hh, Tensor? c0=None, Tensor? w_hr=None, Tensor? grad_hn=None, Tensor? grad_cn=None, str mode="lstm", bool reverse=False, bool batch_first=False) -> (Tensor grad_gates, Tensor grad_state_gates, Tensor grad_h0, Tensor grad_c0) */
+struct rnn_pass_backward_options {
+    const char *mode{};
+    bool reverse{};
+    bool batch_first{};
+
+    rnn_pass_backward_options &with_mode(const char *v_) { mode = v_; return *this; }
+    rnn_pass_backward_options &with_reverse(bool v_) { reverse = v_; return *this; }
+    rnn_pass_backward_options &with_batch_first(bool v_) { batch_first = v_; return *this; }
+};
+
 inline namespace AMP_ERRORS_ {
 
 /* softmax(query @ key^T * scale + mask) @ value; a bool mask keeps where true; scale is 1 / sqrt(E) unless given.
@@ -225,6 +247,60 @@ inline std::tuple<tensor, tensor, tensor> rnn_layer(const tensor &input, const t
     args_.cn = &cn_;
     tensor first_(amp_rnn_layer_call(&args_));
     std::tuple<tensor, tensor, tensor> results_(std::move(first_), tensor(hn_), tensor(cn_));
+    check_errors();
+    return results_;
+}
+
+/* One layer of lstm, gru, rnn_tanh or rnn_relu (mode) in one direction; h0 and c0 are (batch, hidden). workspace is what its gradient reads: the sums of the gates and the states of all steps.
+ * rnn_pass(Tensor input, Tensor h0, Tensor w_ih, Tensor w_hh, Tensor? c0=None, Tensor? b_ih=None, Tensor? b_hh=None, Tensor? w_hr=None, str mode="lstm", bool reverse=False, bool batch_first=False) -> (Tensor output, Tensor hn, Tensor cn, Tensor workspace) */
+inline std::tuple<tensor, tensor, tensor, tensor> rnn_pass(const tensor &input, const tensor &h0, const tensor &w_ih, const tensor &w_hh, const tensor &c0 = {}, const tensor &b_ih = {}, const tensor &b_hh = {}, const tensor &w_hr = {}, const rnn_pass_options &options = {}) {
+    amp_rnn_pass_args args_{};
+    args_.input = input.get();
+    args_.h0 = h0.get();
+    args_.w_ih = w_ih.get();
+    args_.w_hh = w_hh.get();
+    args_.c0 = c0.get();
+    args_.b_ih = b_ih.get();
+    args_.b_hh = b_hh.get();
+    args_.w_hr = w_hr.get();
+    args_.mode = options.mode;
+    args_.reverse = options.reverse;
+    args_.batch_first = options.batch_first;
+    amp_tensor *hn_ = nullptr;
+    args_.hn = &hn_;
+    amp_tensor *cn_ = nullptr;
+    args_.cn = &cn_;
+    amp_tensor *workspace_ = nullptr;
+    args_.workspace = &workspace_;
+    tensor first_(amp_rnn_pass_call(&args_));
+    std::tuple<tensor, tensor, tensor, tensor> results_(std::move(first_), tensor(hn_), tensor(cn_), tensor(workspace_));
+    check_errors();
+    return results_;
+}
+
+/* Back through the steps of rnn_pass: the gradients of what the input gave to the gates, (steps, batch, gates), and of the first states. grad_state_gates is for a GRU that of what h gave to the gates, where h is projected that of its projection.
+ * rnn_pass_backward(Tensor grad_output, Tensor workspace, Tensor h0, Tensor w_hh, Tensor? c0=None, Tensor? w_hr=None, Tensor? grad_hn=None, Tensor? grad_cn=None, str mode="lstm", bool reverse=False, bool batch_first=False) -> (Tensor grad_gates, Tensor grad_state_gates, Tensor grad_h0, Tensor grad_c0) */
+inline std::tuple<tensor, tensor, tensor, tensor> rnn_pass_backward(const tensor &grad_output, const tensor &workspace, const tensor &h0, const tensor &w_hh, const tensor &c0 = {}, const tensor &w_hr = {}, const tensor &grad_hn = {}, const tensor &grad_cn = {}, const rnn_pass_backward_options &options = {}) {
+    amp_rnn_pass_backward_args args_{};
+    args_.grad_output = grad_output.get();
+    args_.workspace = workspace.get();
+    args_.h0 = h0.get();
+    args_.w_hh = w_hh.get();
+    args_.c0 = c0.get();
+    args_.w_hr = w_hr.get();
+    args_.grad_hn = grad_hn.get();
+    args_.grad_cn = grad_cn.get();
+    args_.mode = options.mode;
+    args_.reverse = options.reverse;
+    args_.batch_first = options.batch_first;
+    amp_tensor *grad_state_gates_ = nullptr;
+    args_.grad_state_gates = &grad_state_gates_;
+    amp_tensor *grad_h0_ = nullptr;
+    args_.grad_h0 = &grad_h0_;
+    amp_tensor *grad_c0_ = nullptr;
+    args_.grad_c0 = &grad_c0_;
+    tensor first_(amp_rnn_pass_backward_call(&args_));
+    std::tuple<tensor, tensor, tensor, tensor> results_(std::move(first_), tensor(grad_state_gates_), tensor(grad_h0_), tensor(grad_c0_));
     check_errors();
     return results_;
 }

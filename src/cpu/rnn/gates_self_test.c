@@ -51,3 +51,39 @@ bool amp_gates_self_test(const amp_kernel *kernel, const amp_kernel *reference, 
     }
     return true;
 }
+
+/* ---- The way back ----------------------------------------------------------------------------------------------- */
+typedef struct way_result {
+    float x[GATES * ROOM], h[GATES * ROOM], state[ROOM];
+} way_result;
+
+static void run_back(const amp_kernel *kernel, way_result *r, int n) {
+    float x[GATES * ROOM], h[GATES * ROOM], states[2 * ROOM], out[ROOM];
+    fill(x, GATES * ROOM, 1);
+    fill(h, GATES * ROOM, 2);
+    fill(states, 2 * ROOM, 3);
+    fill(out, ROOM, 4);
+    fill(r->state, ROOM, 5);
+    if (n > 3) x[n / 2] = NAN;
+    if (n > 5) x[ROOM + n / 3] = INFINITY;
+    for (int i = 0; i < GATES * ROOM; i++) r->x[i] = r->h[i] = guard_value;
+    for (int i = n; i < ROOM; i++) r->state[i] = guard_value;
+    const amp_gates_way row = {out, x, h, states, states + ROOM, r->x, r->h, r->state, ROOM};
+    ((amp_gates_back_function *)kernel->function)(&row, n);
+}
+
+bool amp_gates_back_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    for (int n = 0; n <= LENGTH; n++) {
+        way_result got, want;
+        run_back(kernel, &got, n);
+        run_back(reference, &want, n);
+        for (int i = 0; i < GATES * ROOM; i++) {
+            const int at = i < ROOM ? i : 0; /* of the state */
+            if (same(got.x[i], want.x[i]) && same(got.h[i], want.h[i]) && same(got.state[at], want.state[at])) continue;
+            snprintf(message, size, "of %d elements number %d of the gates is %a and %a, the reference gives %a and %a",
+                     n, i, (double)got.x[i], (double)got.h[i], (double)want.x[i], (double)want.h[i]);
+            return false;
+        }
+    }
+    return true;
+}

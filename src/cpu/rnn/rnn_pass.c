@@ -2,6 +2,7 @@
  * the steps themselves are one product with the previous h each, added in place, and the gates. */
 #include <math.h>
 #include <omp.h>
+#include <string.h>
 
 #include "amp/ops.h"
 #include "core/parallel.h"
@@ -26,15 +27,11 @@ typedef struct run {
     amp_packed_b ih, hh, hr;     /* the weights */
     amp_tensor *bias, *bias_hh;  /* what is added to the input's product, and, for a GRU, to that of h */
     amp_tensor *gates, *h_gates; /* [steps, batch, columns] of the input; [batch, columns] of h, for a GRU */
-    amp_tensor *state;           /* [batch, hidden]: c of an LSTM, h of a GRU; else NULL */
-    amp_tensor *unprojected;     /* [batch, hidden] of dtype, where h is projected */
+    amp_tensor *state;       /* [batch, hidden]: c of an LSTM, h of a GRU; else NULL. With a workspace, of all steps */
+    amp_tensor *unprojected; /* [batch, hidden] of dtype, where h is projected */
     amp_gates_function *function;
     amp_unary_function *activation;
 } run;
-
-int64_t amp_rnn_gates(amp_rnn_kind kind) {
-    return kind == AMP_RNN_LSTM ? 4 : kind == AMP_RNN_GRU ? 3 : 1;
-}
 
 /* ---- Products --------------------------------------------------------------------------------------------------- */
 
@@ -197,10 +194,24 @@ static void gate_step(const run *r, int64_t step, char *to, int64_t to_row) {
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------ */
 
+/* What is kept of step t has places of its own: the state goes on from the last step's. */
+static void move_to_step(const run *r, int64_t t) {
+    const amp_rnn_pass *l = r->l;
+    if (!l->workspace) return;
+    const amp_rnn_workspace places = amp_rnn_workspace_of(l->kind, l->steps, l->batch, l->hidden);
+    const int64_t size = l->batch * l->hidden, at = places.states + t * size;
+    if (r->h_gates) r->h_gates->offset = places.h_gates + t * l->batch * r->columns;
+    if (!r->state || r->state->offset == at) return;
+    const float *before = amp_tensor_pointer(r->state);
+    r->state->offset = at;
+    memcpy(amp_tensor_pointer(r->state), before, (size_t)size * sizeof *before);
+}
+
 /* Step number `step` of the gates at hand, which is step `t` of the sequence. */
 static amp_status run_step(const run *r, int64_t step, int64_t t, const amp_matrix *h) {
     const amp_rnn_pass *l = r->l;
     window w;
+    move_to_step(r, t);
     AMP_TRY(multiply_state(r, h, step));
     amp_tensor *to = shifted(&w, l->out.tensor, t * l->out.time);
     if (r->unprojected) {
@@ -259,6 +270,27 @@ static amp_status make(const run *r, amp_dtype dtype, int rank, const int64_t *s
     return *made ? AMP_OK : amp_pending_error();
 }
 
+static amp_status view_of(const run *r, int64_t offset, int rank, const int64_t *shape, amp_tensor **made) {
+    int64_t strides[3] = {0};
+    for (int64_t d = rank, step = 1; d-- > 0; step *= shape[d]) strides[d] = step;
+    *made = amp_tensor_view(r->call->op->name, r->l->workspace, rank, shape, strides, offset);
+    return *made ? AMP_OK : amp_pending_error();
+}
+
+/* The same room within the workspace, as it is at the first step. */
+static amp_status take_workspace(run *r) {
+    const amp_rnn_pass *l = r->l;
+    const amp_rnn_workspace places = amp_rnn_workspace_of(l->kind, l->steps, l->batch, l->hidden);
+    const int64_t first = l->reverse ? l->steps - 1 : 0, gates[3] = {l->steps, l->batch, r->columns};
+    const int64_t hidden[2] = {l->batch, l->hidden};
+    AMP_TRY(view_of(r, 0, 3, gates, &r->gates));
+    if (places.h_gates) AMP_TRY(view_of(r, places.h_gates, 2, gates + 1, &r->h_gates));
+    if (l->w_hr) AMP_TRY(make(r, r->dtype, 2, hidden, &r->unprojected));
+    if (!places.states) return AMP_OK;
+    AMP_TRY(view_of(r, places.states + first * l->batch * l->hidden, 2, hidden, &r->state));
+    return amp_cpu_copy(r->state, l->c0 ? l->c0 : l->h0);
+}
+
 static amp_status make_room(run *r) {
     const amp_rnn_pass *l = r->l;
     int64_t steps = GATES_AT_A_TIME / (l->batch * r->columns + 1);
@@ -294,7 +326,7 @@ static amp_status run_layer(run *r) {
     const amp_rnn_pass *l = r->l;
     AMP_TRY(choose_kernels(r));
     AMP_TRY(prepare_biases(r));
-    AMP_TRY(make_room(r));
+    AMP_TRY(l->workspace ? take_workspace(r) : make_room(r));
     AMP_TRY(pack(r->call, l->w_ih, &r->ih));
     AMP_TRY(pack(r->call, l->w_hh, &r->hh));
     AMP_TRY(pack(r->call, l->w_hr, &r->hr));

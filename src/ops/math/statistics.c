@@ -170,22 +170,31 @@ static amp_status read_weights(const amp_call *call, const amp_cov_args *a, int6
     return *weights ? AMP_OK : amp_pending_error();
 }
 
-/* What the sum of products is divided by; at least 0. */
-static amp_status normalisation(const amp_call *call, const amp_cov_args *a, amp_tensor *weights, int64_t observations,
-                                double *sum, double *divisor) {
+/* What sums over observations are divided by, for the mean and for products (at least 0): f64, and tensors where there are
+ * weights, which have gradients. */
+typedef struct divisors {
+    double observations;
+    amp_tensor *sum, *rest; /* NULL: there are no weights */
+} divisors;
+
+static amp_status find_divisors(const amp_call *call, const amp_cov_args *a, amp_tensor *weights, divisors *d) {
+    if (!weights) return AMP_OK;
     const double correction = (double)a->correction.value;
-    *sum = weights ? amp_number_of(amp_sum(amp_to(weights, AMP_F64))) : (double)observations;
-    if (weights && *sum == 0.0 && !amp_failed()) {
+    d->sum = amp_sum(amp_to(weights, AMP_F64));
+    if (d->sum && amp_number_of(d->sum) == 0.0 && !amp_failed())
         return amp_fail(AMP_ERROR_INVALID, "%s: the weights sum up to 0", amp_call_name(call));
-    }
-    *divisor = *sum - correction;
-    if (a->aweights && correction != 0.0) {
-        amp_tensor *squares = amp_mul(amp_to(weights, AMP_F64), a->aweights);
-        *divisor = *sum - correction * amp_number_of(squares ? amp_sum(squares) : NULL) / *sum;
-    }
-    if (amp_failed()) return amp_pending_error();
-    if (*divisor < 0.0) *divisor = 0.0;
-    return AMP_OK;
+    amp_tensor *taken = NULL; /* correction · Σ w·a / Σ w */
+    if (a->aweights && correction != 0.0)
+        taken = amp_div(amp_sum(amp_mul(amp_to(weights, AMP_F64), a->aweights)), d->sum);
+    d->rest = taken ? amp_sub(d->sum, amp_mul_scalar(taken, amp_float(correction)))
+                    : amp_sub_scalar(d->sum, amp_float(a->aweights ? 0.0 : correction));
+    d->rest = amp_clamp(d->rest, .min = amp_float(0.0));
+    return amp_pending_error();
+}
+
+static amp_tensor *divided(amp_tensor *t, amp_tensor *divisor, double number) {
+    if (!t) return NULL;
+    return divisor ? amp_div(t, divisor) : amp_div_scalar(t, amp_float(number > 0.0 ? number : 0.0));
 }
 
 static amp_status check_variables(const amp_call *call, const amp_tensor *input) {
@@ -200,13 +209,12 @@ static amp_status covariance(const amp_call *call, const amp_cov_args *a, amp_te
     amp_tensor *rows = wide_enough(a->input), *weights;
     if (rows && rows->rank < 2) rows = amp_reshape(rows, AMP_DIMS(1, amp_tensor_elements(rows)));
     if (!rows) return amp_pending_error();
-    double sum = 0.0, divisor = 0.0;
-    const int64_t observations = rows->shape[1];
-    AMP_TRY(read_weights(call, a, observations, &weights));
-    AMP_TRY(normalisation(call, a, weights, observations, &sum, &divisor));
+    divisors d = {.observations = (double)rows->shape[1]};
+    AMP_TRY(read_weights(call, a, rows->shape[1], &weights));
+    AMP_TRY(find_divisors(call, a, weights, &d));
     amp_tensor *weighted = weights ? amp_mul(rows, weights) : rows;
     amp_tensor *total = weighted ? amp_sum(weighted, AMP_DIMS(1), true) : NULL;
-    amp_tensor *mean = total ? amp_div_scalar(total, amp_float(sum)) : NULL;
+    amp_tensor *mean = divided(total, d.sum, d.observations);
     amp_tensor *centred = mean ? amp_sub(rows, mean) : NULL;
     weighted = centred && weights ? amp_mul(centred, weights) : centred;
     amp_tensor *turned = weighted ? amp_t(weighted) : NULL;
@@ -216,7 +224,7 @@ static amp_status covariance(const amp_call *call, const amp_cov_args *a, amp_te
         turned = imaginary;
     }
     amp_tensor *products = turned ? amp_mm(centred, turned) : NULL;
-    amp_tensor *quotient = products ? amp_div_scalar(products, amp_float(divisor)) : NULL;
+    amp_tensor *quotient = divided(products, d.rest, d.observations - (double)a->correction.value);
     *result = quotient ? amp_squeeze(quotient) : NULL;
     return *result ? AMP_OK : amp_pending_error();
 }

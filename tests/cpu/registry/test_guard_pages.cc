@@ -216,6 +216,15 @@ void run(amp_gates_function *f, const amp_kernel &k, Operands &m, int64_t n) {
     float *state = m.input(n);
     f(m.output(n), state, x, k.family == AMP_KERNEL_LSTM_GATES ? nullptr : h, stride, n);
 }
+void run(amp_gates_back_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const bool is_gru = k.family == AMP_KERNEL_GRU_GATES_BACK, is_lstm = k.family == AMP_KERNEL_LSTM_GATES_BACK;
+    const int64_t gates = is_lstm ? 4 : is_gru ? 3 : 1, stride = n + 1, span = (gates - 1) * stride + n;
+    const float *out = m.input(n), *x = m.input(span), *h = is_gru ? m.input(span) : nullptr;
+    const float *before = m.input(n), *after = m.input(n);
+    float *grad_x = m.input(span), *grad_h = is_gru ? m.input(span) : nullptr, *state = m.input(n);
+    const amp_gates_way row = {out, x, h, before, after, grad_x, grad_h, state, stride};
+    f(&row, n);
+}
 void run(amp_loss_function *f, const amp_kernel &, Operands &m, int64_t n) {
     const float *x = m.input(n), *t = m.input(n), *y = m.input(n);
     f(m.output(n), x, t, y, n, 0.75F);

@@ -3,7 +3,9 @@
 
 #include "amp/ops.h"
 #include "call/backend.h"
+#include "core/memory.h"
 #include "cpu/product/matmul.h"
+#include "ops/rnn/rnn_checks.h"
 #include "steps/steps.h"
 
 static amp_status run_pass(amp_call *call, const amp_rnn_pass *l) {
@@ -24,7 +26,7 @@ static amp_status check_tensors(const amp_call *call, const char *name, const am
     return AMP_OK;
 }
 
-static amp_status check_input(const amp_call *call, const amp_tensor *input) {
+amp_status amp_rnn_check_input(const amp_call *call, const amp_tensor *input) {
     if (amp_dtype_is_floating(input->dtype)) return AMP_OK;
     return amp_fail(AMP_ERROR_DTYPE, "%s: 'input' is %s; expected a floating dtype", amp_call_name(call),
                     amp_describe(input));
@@ -39,7 +41,7 @@ static amp_status check_part(const amp_call *call, const char *name, const amp_t
     return amp_call_check_shape(call, name, t, rank, shape);
 }
 
-static amp_status check_weights(const amp_call *call, const amp_tensor *input, const amp_rnn_pass *l) {
+amp_status amp_rnn_check_weights(const amp_call *call, const amp_tensor *input, const amp_rnn_pass *l) {
     const int64_t columns = amp_rnn_gates(l->kind) * l->hidden;
     AMP_TRY(check_part(call, "w_ih", l->w_ih, input, columns, l->inputs));
     AMP_TRY(check_part(call, "w_hh", l->w_hh, input, columns, l->width));
@@ -49,10 +51,22 @@ static amp_status check_weights(const amp_call *call, const amp_tensor *input, c
     return AMP_OK;
 }
 
-static amp_status check_extents(const amp_call *call, const amp_tensor *input, const amp_rnn_pass *l) {
+amp_status amp_rnn_check_extents(const amp_call *call, const amp_tensor *input, const amp_rnn_pass *l) {
     if (l->inputs > 0 && l->hidden > 0 && l->width > 0) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s, h has %lld elements; both must have at least one",
                     amp_call_name(call), amp_describe(input), (long long)(l->width < l->hidden ? l->width : l->hidden));
+}
+
+static const char *const modes[] = {
+    [AMP_RNN_LSTM] = "lstm", [AMP_RNN_GRU] = "gru", [AMP_RNN_TANH] = "rnn_tanh", [AMP_RNN_RELU] = "rnn_relu"};
+
+amp_status amp_rnn_kind_of(const amp_call *call, const char *mode, amp_rnn_kind *kind) {
+    for (int k = AMP_RNN_TANH; k <= AMP_RNN_LSTM; k++) {
+        *kind = (amp_rnn_kind)k;
+        if (!strcmp(mode, modes[k])) return AMP_OK;
+    }
+    return amp_fail(AMP_ERROR_INVALID, "%s: 'mode' is \"%s\"; expected \"lstm\", \"gru\", \"rnn_tanh\" or \"rnn_relu\"",
+                    amp_call_name(call), mode);
 }
 
 /* ---- Layers ----------------------------------------------------------------------------------------------------- */
@@ -115,7 +129,7 @@ static amp_status check_state(const stack *s, int index, int64_t extent) {
 static amp_status check_stack(stack *s) {
     const amp_lstm_args *a = &s->a;
     const bool lstm = s->kind == AMP_RNN_LSTM;
-    AMP_TRY(check_input(s->call, a->input));
+    AMP_TRY(amp_rnn_check_input(s->call, a->input));
     AMP_TRY(check_options(s->call, a));
     AMP_TRY(check_tensors(s->call, "hx", &a->hx, lstm ? 2 : 1, lstm ? "h and c" : "h"));
     s->layers = a->num_layers;
@@ -134,8 +148,7 @@ static amp_status check_stack(stack *s) {
                                       : "weights, and biases where has_biases, for each layer and direction");
 }
 
-/* Time first or batch first, as strides say. */
-static amp_sequence sequence_of(amp_tensor *t, bool batch_first) {
+amp_sequence amp_rnn_sequence(amp_tensor *t, bool batch_first) {
     return (amp_sequence){t, t->strides[batch_first ? 1 : 0], t->strides[batch_first ? 0 : 1], t->strides[2]};
 }
 
@@ -195,6 +208,55 @@ static amp_status make_results(stack *s) {
     return AMP_OK;
 }
 
+/* ---- Layers as passes, where gradients are recorded ------------------------------------------------------------- */
+static amp_tensor *pass_over(const stack *s, amp_tensor *in, int64_t layer, int64_t direction, amp_tensor **states) {
+    const amp_rnn_pass l = layer_at(s, layer, direction);
+    const int64_t index = layer * s->directions + direction, count = s->layers * s->directions;
+    return amp_rnn_pass_call(
+        &(const amp_rnn_pass_args){.struct_size = sizeof(amp_rnn_pass_args),
+                                   .hn = &states[index],
+                                   .cn = &states[count + index],
+                                   .input = in,
+                                   .h0 = amp_select(s->a.hx.items[0], 0, index),
+                                   .c0 = s->kind == AMP_RNN_LSTM ? amp_select(s->a.hx.items[1], 0, index) : NULL,
+                                   .w_ih = l.w_ih,
+                                   .w_hh = l.w_hh,
+                                   .b_ih = l.b_ih,
+                                   .b_hh = l.b_hh,
+                                   .w_hr = l.w_hr,
+                                   .mode = modes[s->kind],
+                                   .reverse = l.reverse,
+                                   .batch_first = s->a.batch_first});
+}
+
+/* `states` has room for h and for c of each layer and direction. */
+static amp_status run_passes(const stack *s, amp_tensor **states) {
+    const int64_t count = s->layers * s->directions;
+    amp_tensor *out = s->a.input;
+    for (int64_t layer = 0; layer < s->layers && out; layer++) {
+        amp_tensor *forth = pass_over(s, out, layer, 0, states);
+        amp_tensor *back = forth && s->directions == 2 ? pass_over(s, out, layer, 1, states) : NULL;
+        out = s->directions == 2 ? amp_cat(AMP_LIST(forth, back), 2) : forth;
+    }
+    if (!out) return amp_pending_error();
+    s->call->outputs[0] = out;
+    s->call->outputs[1] = amp_stack((amp_tensor_list){states, count, NULL}, 0);
+    if (s->kind == AMP_RNN_LSTM) s->call->outputs[2] = amp_stack((amp_tensor_list){states + count, count, NULL}, 0);
+    return amp_pending_error();
+}
+
+static amp_status run_recorded(const stack *s) {
+    const size_t count = (size_t)(2 * s->layers * s->directions);
+    amp_tensor **states = amp_alloc_zeroed(count * sizeof *states);
+    if (!states) {
+        return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for the states of %lld layers", amp_call_name(s->call),
+                        (long long)s->layers);
+    }
+    const amp_status status = run_passes(s, states);
+    amp_free(states);
+    return status;
+}
+
 /* `self`: the op itself, for f16. */
 static amp_status run_stack(stack *s, amp_op_function self) {
     const amp_lstm_args *a = &s->a;
@@ -202,19 +264,21 @@ static amp_status run_stack(stack *s, amp_op_function self) {
     for (int64_t layer = 0; layer < s->layers; layer++) {
         for (int64_t d = 0; d < s->directions; d++) {
             const amp_rnn_pass l = layer_at(s, layer, d);
-            AMP_TRY(check_extents(s->call, a->input, &l));
-            AMP_TRY(check_weights(s->call, a->input, &l));
+            AMP_TRY(amp_rnn_check_extents(s->call, a->input, &l));
+            AMP_TRY(amp_rnn_check_weights(s->call, a->input, &l));
         }
     }
+    if (s->call->inner_layers) return run_recorded(s);
     const bool here = s->call->device == AMP_DEVICE_CPU;
     if (here && a->input->dtype == AMP_F16) return amp_cpu_run_widened(s->call, self);
     if (here) AMP_TRY(amp_cpu_matmul_operand(s->call, a->input, false));
     for (int64_t i = 0; i < a->hx.count; i++) AMP_TRY(amp_call_materialize(s->call, a->hx.items[i]));
     AMP_TRY(make_results(s));
-    amp_sequence in = sequence_of(a->input, a->batch_first);
+    amp_sequence in = amp_rnn_sequence(a->input, a->batch_first);
     for (int64_t layer = 0; layer < s->layers; layer++) {
         const bool last = layer + 1 == s->layers;
-        const amp_sequence out = last ? sequence_of(s->out, a->batch_first) : sequence_of(s->between[layer % 2], false);
+        const amp_sequence out =
+            last ? amp_rnn_sequence(s->out, a->batch_first) : amp_rnn_sequence(s->between[layer % 2], false);
         for (int64_t d = 0; d < s->directions; d++) AMP_TRY(run_direction(s, layer, d, in, out));
         in = out;
     }
@@ -233,17 +297,9 @@ DEFINE_LAYERS(rnn_tanh, AMP_RNN_TANH)
 DEFINE_LAYERS(rnn_relu, AMP_RNN_RELU)
 
 amp_status amp_op_rnn_layer(amp_call *call) {
-    static const struct {
-        const char *mode;
-        amp_op_function run;
-    } modes[] = {
-        {"lstm", amp_op_lstm}, {"gru", amp_op_gru}, {"rnn_tanh", amp_op_rnn_tanh}, {"rnn_relu", amp_op_rnn_relu}};
-    const amp_rnn_layer_args *a = call->args;
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        if (!strcmp(a->mode, modes[i].mode)) return modes[i].run(call);
-    }
-    return amp_fail(AMP_ERROR_INVALID, "%s: 'mode' is \"%s\"; expected \"lstm\", \"gru\", \"rnn_tanh\" or \"rnn_relu\"",
-                    amp_call_name(call), a->mode);
+    stack s = {.call = call, .a = layers_args(call)};
+    AMP_TRY(amp_rnn_kind_of(call, ((const amp_rnn_layer_args *)call->args)->mode, &s.kind));
+    return run_stack(&s, amp_op_rnn_layer);
 }
 
 /* ---- Cells ------------------------------------------------------------------------------------------------------ */
@@ -272,7 +328,7 @@ static amp_status check_cell_state(const amp_call *call, const amp_tensor *input
 
 static amp_status check_cell(amp_call *call, const amp_lstm_cell_args *a, bool lstm) {
     const amp_tensor *x = a->input;
-    AMP_TRY(check_input(call, x));
+    AMP_TRY(amp_rnn_check_input(call, x));
     if (x->rank != 1 && x->rank != 2) {
         return amp_fail(AMP_ERROR_INVALID, "%s: 'input' is %s; expected (batch, features) or (features)",
                         amp_call_name(call), amp_describe(x));
@@ -343,8 +399,8 @@ static amp_status run_cell(amp_call *call, amp_rnn_kind kind, amp_op_function se
                       .in = {x, 0, x->strides[0], x->strides[1]},
                       .h0 = h,
                       .c0 = c};
-    AMP_TRY(check_extents(call, a->input, &l));
-    AMP_TRY(check_weights(call, a->input, &l));
+    AMP_TRY(amp_rnn_check_extents(call, a->input, &l));
+    AMP_TRY(amp_rnn_check_weights(call, a->input, &l));
     if (call->inner_layers) return run_parts(call, kind);
     if (x->dtype == AMP_F16 && call->device == AMP_DEVICE_CPU) return amp_cpu_run_widened(call, self);
     amp_tensor *out = amp_call_output(call, 0, x->dtype, a->hx.items[0]->rank, a->hx.items[0]->shape);
