@@ -384,6 +384,63 @@ TEST_F(PassesInBf16, IsRoundedWhereEveryReaderRounds) {
     EXPECT_NE(rows.find("sum: f32[2, 16, 9, 7]"), std::string::npos) << rows;
 }
 
+TEST_F(PassesInBf16, IsRoundedBeforeItIsJoinedOrRepeated) {
+    amp_tensor *wide = random_tensor(AMP_F32, {4, 16, 3, 3}, 21);
+    const auto network = [&](amp_tensor *t, const char *mode, bool read) {
+        amp_tensor *sum = op("exp", {t}), *large = op("interpolate", {sum}, {{"scale_factor", 2.0}, {"mode", mode}});
+        amp_tensor *all = op("cat", {std::vector<amp_tensor *>{large, large}, 1}), *y = op("conv2d", {all, wide});
+        return read ? op("add", {op("sum", {y}), op("sum", {all})}) : y;
+    };
+    std::string rows;
+    amp_tensor *y = run([&](amp_tensor *t) { return network(t, "nearest", false); }, image, &rows);
+    ASSERT_NE(y, nullptr);
+    EXPECT_NE(rows.find("interpolate: bf16[2, 8, 9, 7]"), std::string::npos) << rows;
+    EXPECT_NE(rows.find("cat: bf16[2, 8, 18, 14]"), std::string::npos) << rows;
+    amp_tensor *once = nullptr;
+    amp_autocast(AMP_DEVICE_CPU) {
+        once = network(image, "nearest", false);
+    }
+    EXPECT_EQ(numbers_of(y), numbers_of(once)) << "the same bits";
+    for (const bool read : {false, true}) { // numbers between pixels, or a reader that sees all of them
+        rows.clear();
+        (void)run([&](amp_tensor *t) { return network(t, read ? "nearest" : "bilinear", read); }, image, &rows);
+        EXPECT_NE(rows.find("interpolate: f32"), std::string::npos) << rows;
+    }
+}
+
+TEST_F(PassesInBf16, FactorsBehindABatchNormOfBf16AreItsOwn) {
+    amp_tensor *mean = random_tensor(AMP_F32, {16}, 22), *var = op("exp", {random_tensor(AMP_F32, {16}, 23)});
+    amp_tensor *factor = random_tensor(AMP_F32, {16}, 24), *wide = random_tensor(AMP_F32, {4, 16, 3, 3}, 25);
+    const auto network = [&](amp_tensor *t, bool read) {
+        amp_tensor *pooled = op("avg_pool2d", {op("conv2d", {t, kernel}, {{"padding", 1}}), AMP_DIMS(2, 2)});
+        amp_tensor *n = op("batch_norm", {pooled, mean, var, bias, bias}, {{"training", false}});
+        n = op("relu", {op("add", {op("mul", {n, channels(factor)}), channels(bias)})});
+        amp_tensor *y = op("conv2d", {n, wide});
+        return read ? op("add", {op("sum", {y}), op("sum", {n})}) : y;
+    };
+    std::string rows;
+    amp_tensor *y = run([&](amp_tensor *t) { return network(t, false); }, image, &rows);
+    ASSERT_NE(y, nullptr);
+    EXPECT_EQ(rows.find("mul:"), std::string::npos) << rows;
+    EXPECT_EQ(rows.find("add:"), std::string::npos) << rows;
+    EXPECT_NE(rows.find("relu: bf16"), std::string::npos) << rows;
+    amp_tensor *apart = nullptr;
+    amp_autocast(AMP_DEVICE_CPU) {
+        apart = network(image, false);
+    }
+    const std::vector<double> exact = numbers_of(network(image, false)), fused = numbers_of(y),
+                              each = numbers_of(apart);
+    double of_fused = 0, of_each = 0;
+    for (size_t i = 0; i < exact.size(); i++) {
+        of_fused += std::pow(fused[i] - exact[i], 2);
+        of_each += std::pow(each[i] - exact[i], 2);
+    }
+    EXPECT_LE(of_fused, 1.02 * of_each) << "rounded once less";
+    rows.clear();
+    (void)run([&](amp_tensor *t) { return network(t, true); }, image, &rows);
+    EXPECT_NE(rows.find("add: f32[2, 16, 4, 3]"), std::string::npos) << "a reader sees the sum in f32: " << rows;
+}
+
 TEST_F(PassesInBf16, DepthwiseResultsAreRounded) {
     amp_tensor *deep = random_tensor(AMP_F32, {8, 1, 3, 3}, 18), *shift = random_tensor(AMP_F32, {8}, 19);
     amp_tensor *stream = random_tensor(AMP_F32, {2, 8, 9, 7}, 20);
