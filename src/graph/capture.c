@@ -15,7 +15,8 @@
 #include "policy/rules.h"
 #include "policy/user_ops.h"
 
-enum { MOST_FOLDED_BYTES = 64 << 20 }; /* larger results of constants are computed anew in each run */
+/* Larger results of constants are computed anew in each run, but for a few: a product would pack such weights each time. */
+enum { MOST_FOLDED_BYTES = 64 << 20, MOST_LARGE_BYTES = 512 << 20 };
 
 static __thread amp_capture *current;
 static atomic_uint_fast32_t captures;
@@ -219,6 +220,15 @@ static bool note_unsettled(amp_capture *c, const amp_call *call, const amp_tenso
     return !t->storage->kept[AMP_KEEPER_GRAPHS] && amp_unsettled_add(&c->unsettled, t, value) == AMP_OK;
 }
 
+static bool folds(amp_capture *c, const amp_tensor *t, uint64_t depends) {
+    const size_t bytes = t->storage->bytes;
+    if (depends != 0 || c->is_whole) return false;
+    if (bytes <= MOST_FOLDED_BYTES) return true;
+    if (bytes > MOST_LARGE_BYTES - c->large_bytes) return false;
+    c->large_bytes += bytes;
+    return true;
+}
+
 /* *value: what the node makes; AMP_NET_NONE where it makes none: what came back unchanged is the value that it was, and results of
  * constants are constants, which serve as weights do. False: no memory. */
 static bool note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_tensor **result, int *value) {
@@ -229,12 +239,12 @@ static bool note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_te
     *result = t;
     t->mark = mark;
     if (mark) return true;
-    const bool folds = depends == 0 && !c->is_whole && t->storage->bytes <= MOST_FOLDED_BYTES;
-    if (folds && amp_dtype_is_floating(t->dtype)) (void)amp_tensor_mark_parameter(t);
-    const int made = folds ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);
+    const bool is_constant = folds(c, t, depends);
+    if (is_constant && amp_dtype_is_floating(t->dtype)) (void)amp_tensor_mark_parameter(t);
+    const int made = is_constant ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);
     if (made < 0) return false;
     t->mark = mark_of(c, made);
-    if (!folds) *value = made;
+    if (!is_constant) *value = made;
     return note_unsettled(c, call, t, made);
 }
 
