@@ -272,9 +272,12 @@ namespace {
 class PassesInBf16 : public Passes {
   protected:
     // A later run's result; `rows` gets "op: inputs" of each call.
-    amp_tensor *run(const Function &function, amp_tensor *t, std::string *rows) {
+    amp_tensor *run(const Function &function, amp_tensor *t, std::string *rows, bool exact = false) {
         Function copy = function;
-        amp_graph *graph = amp_graph_trace("passes", compute, &copy, 1, 1, nullptr);
+        amp_graph_options options = {};
+        options.struct_size = sizeof options;
+        options.exact = exact;
+        amp_graph *graph = amp_graph_trace("passes", compute, &copy, 1, 1, &options);
         amp_tensor *first = nullptr, *later = nullptr;
         amp_autocast(AMP_DEVICE_CPU) {
             EXPECT_EQ(amp_graph_run(graph, &t, 1, &first, 1), AMP_OK) << amp_last_error();
@@ -439,6 +442,28 @@ TEST_F(PassesInBf16, FactorsBehindABatchNormOfBf16AreItsOwn) {
     rows.clear();
     (void)run([&](amp_tensor *t) { return network(t, true); }, image, &rows);
     EXPECT_NE(rows.find("add: f32[2, 16, 4, 3]"), std::string::npos) << "a reader sees the sum in f32: " << rows;
+}
+
+TEST_F(PassesInBf16, TransformsOfWindowsWrittenAsConvolutionsAreInF32) {
+    amp_tensor *sound = random_tensor(AMP_F32, {2, 1, 64}, 26), *basis = random_tensor(AMP_F32, {10, 1, 8}, 27);
+    const auto transform = [](amp_tensor *of, amp_tensor *bias) {
+        return [of, bias](amp_tensor *t) { return op("conv1d", {t, of, bias}, {{"stride", 4}}); };
+    };
+    std::string rows;
+    amp_tensor *y = run(transform(basis, nullptr), sound, &rows);
+    ASSERT_NE(y, nullptr);
+    EXPECT_EQ(amp_tensor_dtype(y), AMP_F32);
+    EXPECT_EQ(numbers_of(y), numbers_of(transform(basis, nullptr)(sound)));
+    // calls one by one know of no such thing, and these are others: of 9, 11 or 12 rows, of two lines, with a bias
+    amp_tensor *two = random_tensor(AMP_F32, {2, 2, 64}, 28);
+    EXPECT_EQ(amp_tensor_dtype(run(transform(basis, nullptr), sound, &rows, true)), AMP_BF16);
+    for (const int64_t frequencies : {9, 11, 12}) {
+        amp_tensor *other = random_tensor(AMP_F32, {frequencies, 1, 8}, 29);
+        EXPECT_EQ(amp_tensor_dtype(run(transform(other, nullptr), sound, &rows)), AMP_BF16);
+    }
+    amp_tensor *of_two = random_tensor(AMP_F32, {10, 2, 8}, 30), *own = random_tensor(AMP_F32, {10}, 31);
+    EXPECT_EQ(amp_tensor_dtype(run(transform(of_two, nullptr), two, &rows)), AMP_BF16);
+    EXPECT_EQ(amp_tensor_dtype(run(transform(basis, own), sound, &rows)), AMP_BF16);
 }
 
 TEST_F(PassesInBf16, DepthwiseResultsAreRounded) {
