@@ -211,7 +211,7 @@ static bool is_explained(void) {
 
 static amp_policy_choice policy_of(const amp_call *call, const amp_region_state *region) {
     const amp_policy_choice choice = amp_policy_of(call->op, call->device, region->table, call->args);
-    return region->rules ? amp_rules_choose(region->rules, call->op, choice) : choice;
+    return region->rules || amp_pinned ? amp_rules_choose(region->rules, call->op, choice) : choice;
 }
 
 AMP_HOT amp_status amp_autocast_layer(amp_call *call) {

@@ -3990,7 +3990,7 @@ const amp_op_info amp_op_table[] = {
      "constant_pad_nd(Tensor input, int[] pad, Scalar value=0) -> Tensor",
      "Padding with a constant: pairs (before, after) from the last dimension on; negative ones crop.",
      NULL, sizeof(amp_constant_pad_nd_args), 120, args_constant_pad_nd, 3, 1, "out",
-     AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
+     AMP_FORM_FUNCTION | AMP_FORM_OUT, AMP_OP_MOVES, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_reflection_pad1d, "reflection_pad1d", "", "reflection_pad1d",
      "reflection_pad1d(Tensor input, int[2] padding) -> Tensor",

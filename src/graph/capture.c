@@ -15,7 +15,8 @@
 #include "policy/rules.h"
 #include "policy/user_ops.h"
 
-enum { MOST_FOLDED_BYTES = 64 << 20 }; /* larger results of constants are computed anew in each run */
+/* Larger results of constants are computed anew in each run, but for a few: a product would pack such weights each time. */
+enum { MOST_FOLDED_BYTES = 64 << 20, MOST_LARGE_BYTES = 512 << 20 };
 
 static __thread amp_capture *current;
 static atomic_uint_fast32_t captures;
@@ -163,6 +164,22 @@ static void add_operands(amp_capture *c, const amp_call *call, written *w) {
     }
 }
 
+static const amp_tensor *argument_of(const amp_call *call, const char *name) {
+    for (int i = 0; i < call->op->arg_count; i++) {
+        if (strcmp(call->op->args[i].name, name) == 0) return *amp_call_tensor(call, &call->op->args[i]);
+    }
+    return NULL;
+}
+
+/* Fourier transforms of overlapping windows, as exporters write them: a convolution of one line with K / 2 + 1 cosines and as many
+ * sines. stft is in f32 by every table; so are they, for much of what is added up cancels. */
+static bool is_transform(const amp_call *call) {
+    if (strcmp(call->op->name, "conv1d") != 0 || argument_of(call, "bias")) return false;
+    const amp_tensor *weight = argument_of(call, "weight");
+    return weight && weight->rank == 3 && weight->shape[1] == 1 && weight->shape[2] > 2 &&
+           weight->shape[0] == 2 * (weight->shape[2] / 2 + 1);
+}
+
 static written write_down(amp_capture *c, const amp_call *call) {
     written w = {NULL, 0};
     const char *why = why_not(c, call);
@@ -178,7 +195,8 @@ static written write_down(amp_capture *c, const amp_call *call) {
     }
     const char *place = amp_place ? amp_place : amp_label_path();
     amp_net_note_place(w.node, place);
-    w.node->is_f32 = amp_rules_keep_f32(amp_region_rules(call->device), call->op, place);
+    w.node->is_f32 =
+        amp_rules_keep_f32(amp_region_rules(call->device), call->op, place) || (!c->is_exact && is_transform(call));
     add_operands(c, call, &w);
     if (w.depends != 0 && (call->op->flags & AMP_OP_SHAPED_BY_ELEMENTS)) /* a net is for one shape */
         give_up(c, "the size of a result depends on elements", call->op);
@@ -219,6 +237,15 @@ static bool note_unsettled(amp_capture *c, const amp_call *call, const amp_tenso
     return !t->storage->kept[AMP_KEEPER_GRAPHS] && amp_unsettled_add(&c->unsettled, t, value) == AMP_OK;
 }
 
+static bool folds(amp_capture *c, const amp_tensor *t, uint64_t depends) {
+    const size_t bytes = t->storage->bytes;
+    if (depends != 0 || c->is_whole) return false;
+    if (bytes <= MOST_FOLDED_BYTES) return true;
+    if (bytes > MOST_LARGE_BYTES - c->large_bytes) return false;
+    c->large_bytes += bytes;
+    return true;
+}
+
 /* *value: what the node makes; AMP_NET_NONE where it makes none: what came back unchanged is the value that it was, and results of
  * constants are constants, which serve as weights do. False: no memory. */
 static bool note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_tensor **result, int *value) {
@@ -229,12 +256,12 @@ static bool note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_te
     *result = t;
     t->mark = mark;
     if (mark) return true;
-    const bool folds = depends == 0 && !c->is_whole && t->storage->bytes <= MOST_FOLDED_BYTES;
-    if (folds && amp_dtype_is_floating(t->dtype)) (void)amp_tensor_mark_parameter(t);
-    const int made = folds ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);
+    const bool is_constant = folds(c, t, depends);
+    if (is_constant && amp_dtype_is_floating(t->dtype)) (void)amp_tensor_mark_parameter(t);
+    const int made = is_constant ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);
     if (made < 0) return false;
     t->mark = mark_of(c, made);
-    if (!folds) *value = made;
+    if (!is_constant) *value = made;
     return note_unsettled(c, call, t, made);
 }
 
@@ -275,6 +302,15 @@ static void take_back(amp_call *call, const amp_call *before, const void *args) 
     memcpy((void *)(uintptr_t)call->args, args, call->op->args_size);
 }
 
+/* The call itself, which a node in f32 computes there. */
+static amp_status call_next(amp_call *call, const written *w) {
+    const bool was_pinned = amp_pinned;
+    amp_pinned = was_pinned || w->node->is_f32;
+    const amp_status status = amp_call_next(call);
+    amp_pinned = was_pinned;
+    return status;
+}
+
 /* False: the call is as it was before, and is to compute. What went wrong is no error yet. */
 static bool run_ahead(amp_capture *c, amp_call *call, const written *w) {
     const amp_call before = *call;
@@ -284,7 +320,7 @@ static bool run_ahead(amp_capture *c, amp_call *call, const written *w) {
     call->ahead = AMP_LAYER_CAPTURE;
     const bool was_trying = amp_this_thread.is_trying; /* a graph inside of another's run */
     amp_this_thread.is_trying = true;
-    const bool done = amp_call_next(call) == AMP_OK && note_results(c, call, w);
+    const bool done = call_next(call, w) == AMP_OK && note_results(c, call, w);
     amp_this_thread.is_trying = was_trying;
     if (done) return true;
     amp_this_thread.error = AMP_OK;
@@ -299,14 +335,19 @@ static amp_status settle_argument(const amp_call *call, const amp_arg_info *arg,
     return settle_mine(amp_tensor_memory(t));
 }
 
-static amp_status compute(amp_call *call) {
+static amp_status settle_before(amp_call *call) {
     if (call->form != AMP_FORM_FUNCTION || amp_call_mutates(call)) AMP_TRY(settle_before_writing());
-    AMP_TRY(amp_call_each_tensor(call, settle_argument));
+    return amp_call_each_tensor(call, settle_argument);
+}
+
+static amp_status compute(amp_call *call) {
+    AMP_TRY(settle_before(call));
     return amp_call_next(call);
 }
 
 static amp_status compute_and_note(amp_capture *c, amp_call *call, const written *w) {
-    const amp_status status = compute(call);
+    amp_status status = settle_before(call);
+    if (status == AMP_OK) status = call_next(call, w);
     if (status != AMP_OK) {
         give_up(c, "a call failed", call->op);
     } else if (!c->failed && !note_results(c, call, w)) {
@@ -353,8 +394,11 @@ static amp_status begin(amp_capture *c, amp_capture_kind kind, const amp_graph_s
                         amp_tensor *const *inputs, amp_tensor **views) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install);
-    *c = (amp_capture){
-        .is_whole = kind == AMP_CAPTURE_WHOLE, .is_programs = source->is_programs, .at = "", .outer = current};
+    *c = (amp_capture){.is_whole = kind == AMP_CAPTURE_WHOLE,
+                       .is_exact = source->exact,
+                       .is_programs = source->is_programs,
+                       .at = "",
+                       .outer = current};
     c->net = amp_net_new(source->input_count, source->output_count);
     if (!c->net) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for a net");
     memcpy(c->regions, amp_region_states, sizeof c->regions);

@@ -24,6 +24,8 @@ typedef struct amp_capture {
     const char *at;     /* … the op where */
     bool is_late;       /* … and what was called must be called again */
     bool is_whole;      /* calls on constants are written down too, and compute on the way */
+    size_t large_bytes; /* of the large results among those that were folded */
+    bool is_exact;      /* as the calls one by one: none is kept in f32 but by the region's rules */
     bool is_programs;   /* tensors that ops made before it began are constants */
     amp_unsettled_list unsettled;
     amp_region_state regions[AMP_DEVICE_COUNT]; /* when it began */

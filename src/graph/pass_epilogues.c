@@ -220,6 +220,31 @@ static bool change_batch_norm(amp_net *net, int k, const amp_net_node *norm, amp
     return made != NULL;
 }
 
+/* A factor or a sum by channels: the value that it is taken of, and *constant; AMP_NET_NONE: it is neither. */
+static int by_channels(const amp_net *net, const amp_net_node *node, int *constant) {
+    const bool adds = strcmp(node->op->name, "add") == 0;
+    int rest;
+    if (adds ? !is_plain_addition(node) : strcmp(node->op->name, "mul") != 0) return AMP_NET_NONE;
+    *constant = channel_constant(net, node, &rest);
+    return *constant >= 0 ? rest : AMP_NET_NONE;
+}
+
+/* Whether a value's readers round it, if need be behind more factors and sums by channels. */
+static bool ends_rounded(const amp_net *net, int k) {
+    int value = net->nodes[k].results[0], constant;
+    for (k++; k < net->node_count && net->values[value].uses == 1; k++) {
+        if (by_channels(net, &net->nodes[k], &constant) == value) value = net->nodes[k].results[0];
+    }
+    return amp_net_is_rounded(net, value);
+}
+
+/* Of bf16, though what follows is promoted: rounded once, behind all of it, instead of before it too. */
+static bool stays_rounded(const amp_net *net, int k, const amp_net_node *norm) {
+    const amp_net_node *node = &net->nodes[k];
+    return net->values[norm->results[0]].dtype == AMP_BF16 && net->values[node->results[0]].dtype == AMP_F32 &&
+           !norm->is_f32 && !node->is_f32 && ends_rounded(net, k);
+}
+
 /* That of a network that does not train, with all that it may have in f32; NULL: it is none, or has other readers. */
 static const amp_net_node *batch_norm_before(const amp_net *net, int k, int value) {
     const amp_net_node *norm = net->values[value].node >= 0 ? &net->nodes[net->values[value].node] : NULL;
@@ -230,18 +255,16 @@ static const amp_net_node *batch_norm_before(const amp_net *net, int k, int valu
         const int v = amp_net_operand_of(norm, names[i]);
         if (v < 0 || !net->values[v].constant || net->values[v].constant->dtype != AMP_F32) return NULL;
     }
-    return net->values[value].dtype == net->values[net->nodes[k].results[0]].dtype ? norm : NULL;
+    const bool is_same = net->values[value].dtype == net->values[net->nodes[k].results[0]].dtype;
+    return is_same || stays_rounded(net, k, norm) ? norm : NULL;
 }
 
 static bool join_batch_norm(amp_net *net, int k) {
-    const amp_net_node *node = &net->nodes[k], *norm;
-    const bool adds = strcmp(node->op->name, "add") == 0;
-    int rest;
-    if ((!adds && strcmp(node->op->name, "mul") != 0) || (adds && !is_plain_addition(node)) || amp_failed())
-        return false;
-    const int value = channel_constant(net, node, &rest);
-    norm = value >= 0 ? batch_norm_before(net, k, rest) : NULL;
+    int value;
+    const int rest = amp_failed() ? AMP_NET_NONE : by_channels(net, &net->nodes[k], &value);
+    const amp_net_node *norm = rest >= 0 ? batch_norm_before(net, k, rest) : NULL;
     if (!norm) return false;
+    const bool adds = strcmp(net->nodes[k].op->name, "add") == 0;
     amp_tensor *constant = net->values[value].constant;
     amp_tensor *weight = net->values[amp_net_operand_of(norm, "weight")].constant;
     amp_tensor *bias = net->values[amp_net_operand_of(norm, "bias")].constant;
@@ -250,6 +273,7 @@ static bool join_batch_norm(amp_net *net, int k) {
     if (!adds) weight = times(weight, constant);
     bias = adds ? amp_add(bias, times(NULL, constant)) : times(bias, constant);
     const bool done = weight && bias && change_batch_norm(net, k, norm, weight, bias);
+    if (done) net->values[net->nodes[k].results[0]].dtype = net->values[rest].dtype;
     amp_scope_pop(&frame);
     if (!done) amp_clear_error();
     return done;

@@ -31,6 +31,8 @@ amp_net_node *amp_net_rewrite(amp_net *net, int k, const char *op, const amp_net
 int amp_net_value_like(amp_net *net, int value);
 /* A call of `op`, whose one tensor is `value`, that makes `result`, in front of node k, which moves on; NULL: no memory. */
 amp_net_node *amp_net_insert(amp_net *net, int k, const char *op, int value, int result);
+/* In a region of bf16: everyone who reads the value sees but its rounded elements. False without memory, too. */
+bool amp_net_is_rounded(const amp_net *net, int value);
 /* A constant that is another one, a matrix, transposed: a view. AMP_NET_NONE: no memory. */
 int amp_net_add_transposed(amp_net *net, int value);
 

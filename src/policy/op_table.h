@@ -89,8 +89,8 @@ enum {
     AMP_OP_DENSE_TARGET = 1u << 6,       /* it writes a target only where that is dense; any other is copied to */
     AMP_OP_SHAPED_BY_ELEMENTS = 1u << 7, /* a result's size or place hangs on elements */
     AMP_OP_COMPOSED = 1u << 8,           /* made of calls of other ops, and looks at no element that these give */
-    AMP_OP_MOVES = 1u << 9,              /* the first result has elements of the first argument, or 0: rounding
-                                          * before is rounding behind */
+    AMP_OP_MOVES = 1u << 9,              /* the first result has elements of the first argument, or a constant:
+                                          * rounding before is rounding behind */
     AMP_OP_KEEPS_CHANNELS_LAST = 1u << 10
 };
 

@@ -272,9 +272,12 @@ namespace {
 class PassesInBf16 : public Passes {
   protected:
     // A later run's result; `rows` gets "op: inputs" of each call.
-    amp_tensor *run(const Function &function, amp_tensor *t, std::string *rows) {
+    amp_tensor *run(const Function &function, amp_tensor *t, std::string *rows, bool exact = false) {
         Function copy = function;
-        amp_graph *graph = amp_graph_trace("passes", compute, &copy, 1, 1, nullptr);
+        amp_graph_options options = {};
+        options.struct_size = sizeof options;
+        options.exact = exact;
+        amp_graph *graph = amp_graph_trace("passes", compute, &copy, 1, 1, &options);
         amp_tensor *first = nullptr, *later = nullptr;
         amp_autocast(AMP_DEVICE_CPU) {
             EXPECT_EQ(amp_graph_run(graph, &t, 1, &first, 1), AMP_OK) << amp_last_error();
@@ -382,6 +385,85 @@ TEST_F(PassesInBf16, IsRoundedWhereEveryReaderRounds) {
     run([&](amp_tensor *t) { return network(t, true); }, image, &rows);
     EXPECT_NE(rows.find("convolution_pointwise: f32[2, 16, 9, 7]"), std::string::npos) << rows;
     EXPECT_NE(rows.find("sum: f32[2, 16, 9, 7]"), std::string::npos) << rows;
+}
+
+TEST_F(PassesInBf16, IsRoundedBeforeItIsJoinedOrRepeated) {
+    amp_tensor *wide = random_tensor(AMP_F32, {4, 16, 3, 3}, 21);
+    const auto network = [&](amp_tensor *t, const char *mode, bool read) {
+        amp_tensor *sum = op("exp", {t}), *large = op("interpolate", {sum}, {{"scale_factor", 2.0}, {"mode", mode}});
+        amp_tensor *all = op("cat", {std::vector<amp_tensor *>{large, large}, 1}), *y = op("conv2d", {all, wide});
+        return read ? op("add", {op("sum", {y}), op("sum", {all})}) : y;
+    };
+    std::string rows;
+    amp_tensor *y = run([&](amp_tensor *t) { return network(t, "nearest", false); }, image, &rows);
+    ASSERT_NE(y, nullptr);
+    EXPECT_NE(rows.find("interpolate: bf16[2, 8, 9, 7]"), std::string::npos) << rows;
+    EXPECT_NE(rows.find("cat: bf16[2, 8, 18, 14]"), std::string::npos) << rows;
+    amp_tensor *once = nullptr;
+    amp_autocast(AMP_DEVICE_CPU) {
+        once = network(image, "nearest", false);
+    }
+    EXPECT_EQ(numbers_of(y), numbers_of(once)) << "the same bits";
+    for (const bool read : {false, true}) { // numbers between pixels, or a reader that sees all of them
+        rows.clear();
+        (void)run([&](amp_tensor *t) { return network(t, read ? "nearest" : "bilinear", read); }, image, &rows);
+        EXPECT_NE(rows.find("interpolate: f32"), std::string::npos) << rows;
+    }
+}
+
+TEST_F(PassesInBf16, FactorsBehindABatchNormOfBf16AreItsOwn) {
+    amp_tensor *mean = random_tensor(AMP_F32, {16}, 22), *var = op("exp", {random_tensor(AMP_F32, {16}, 23)});
+    amp_tensor *factor = random_tensor(AMP_F32, {16}, 24), *wide = random_tensor(AMP_F32, {4, 16, 3, 3}, 25);
+    const auto network = [&](amp_tensor *t, bool read) {
+        amp_tensor *pooled = op("avg_pool2d", {op("conv2d", {t, kernel}, {{"padding", 1}}), AMP_DIMS(2, 2)});
+        amp_tensor *n = op("batch_norm", {pooled, mean, var, bias, bias}, {{"training", false}});
+        n = op("relu", {op("add", {op("mul", {n, channels(factor)}), channels(bias)})});
+        amp_tensor *y = op("conv2d", {n, wide});
+        return read ? op("add", {op("sum", {y}), op("sum", {n})}) : y;
+    };
+    std::string rows;
+    amp_tensor *y = run([&](amp_tensor *t) { return network(t, false); }, image, &rows);
+    ASSERT_NE(y, nullptr);
+    EXPECT_EQ(rows.find("mul:"), std::string::npos) << rows;
+    EXPECT_EQ(rows.find("add:"), std::string::npos) << rows;
+    EXPECT_NE(rows.find("relu: bf16"), std::string::npos) << rows;
+    amp_tensor *apart = nullptr;
+    amp_autocast(AMP_DEVICE_CPU) {
+        apart = network(image, false);
+    }
+    const std::vector<double> exact = numbers_of(network(image, false)), fused = numbers_of(y),
+                              each = numbers_of(apart);
+    double of_fused = 0, of_each = 0;
+    for (size_t i = 0; i < exact.size(); i++) {
+        of_fused += std::pow(fused[i] - exact[i], 2);
+        of_each += std::pow(each[i] - exact[i], 2);
+    }
+    EXPECT_LE(of_fused, 1.02 * of_each) << "rounded once less";
+    rows.clear();
+    (void)run([&](amp_tensor *t) { return network(t, true); }, image, &rows);
+    EXPECT_NE(rows.find("add: f32[2, 16, 4, 3]"), std::string::npos) << "a reader sees the sum in f32: " << rows;
+}
+
+TEST_F(PassesInBf16, TransformsOfWindowsWrittenAsConvolutionsAreInF32) {
+    amp_tensor *sound = random_tensor(AMP_F32, {2, 1, 64}, 26), *basis = random_tensor(AMP_F32, {10, 1, 8}, 27);
+    const auto transform = [](amp_tensor *of, amp_tensor *bias) {
+        return [of, bias](amp_tensor *t) { return op("conv1d", {t, of, bias}, {{"stride", 4}}); };
+    };
+    std::string rows;
+    amp_tensor *y = run(transform(basis, nullptr), sound, &rows);
+    ASSERT_NE(y, nullptr);
+    EXPECT_EQ(amp_tensor_dtype(y), AMP_F32);
+    EXPECT_EQ(numbers_of(y), numbers_of(transform(basis, nullptr)(sound)));
+    // calls one by one know of no such thing, and these are others: of 9, 11 or 12 rows, of two lines, with a bias
+    amp_tensor *two = random_tensor(AMP_F32, {2, 2, 64}, 28);
+    EXPECT_EQ(amp_tensor_dtype(run(transform(basis, nullptr), sound, &rows, true)), AMP_BF16);
+    for (const int64_t frequencies : {9, 11, 12}) {
+        amp_tensor *other = random_tensor(AMP_F32, {frequencies, 1, 8}, 29);
+        EXPECT_EQ(amp_tensor_dtype(run(transform(other, nullptr), sound, &rows)), AMP_BF16);
+    }
+    amp_tensor *of_two = random_tensor(AMP_F32, {10, 2, 8}, 30), *own = random_tensor(AMP_F32, {10}, 31);
+    EXPECT_EQ(amp_tensor_dtype(run(transform(of_two, nullptr), two, &rows)), AMP_BF16);
+    EXPECT_EQ(amp_tensor_dtype(run(transform(basis, own), sound, &rows)), AMP_BF16);
 }
 
 TEST_F(PassesInBf16, DepthwiseResultsAreRounded) {

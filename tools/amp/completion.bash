@@ -4,8 +4,8 @@
 _amp_options() {
     case $1 in
     info) echo --kernels --ops --load --json --help ;;
-    run) echo --input --shape --seed --output --exact --f32 --bf16 --seconds --runs --threads --device --isa --mean --scale \
-        --layout --check --policy --packs --json --help ;;
+    run) echo --input --shape --seed --output --exact --f32 --bf16 --seconds --runs --cpu-time --threads --device --isa --mean \
+        --scale --layout --check --policy --packs --json --help ;;
     bench) echo --input --shape --seed --exact --f32 --bf16 --seconds --runs --threads --isa --mean --scale --layout --json \
         --help ;;
     convert) echo --portable --f32 --external --shape --dynamic --input --help ;;

@@ -30,7 +30,7 @@ typedef struct run_options {
     const char *model, *output, *isa, *policy, *packs;
     run_list inputs, shapes; /* NAME=FILE, NAME=1x3 */
     bool wanted[RUN_KINDS];
-    bool json, check, help, exact;
+    bool json, check, help, exact, cpu_time;
     bool packs_written; /* by this command; else the file was there */
     amp_device device;
     run_layout layout;
@@ -83,6 +83,9 @@ int run_table_end(run_table *t);
 void run_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void run_progress_end(void);
 double run_milliseconds(void); /* a clock */
+/* What figures are in: the same, but CPU time of the process once that is asked for. */
+double run_figure_milliseconds(void);
+void run_use_cpu_time(void);
 
 /* ---- The model (run_model.c) ------------------------------------------------------------------------------------- */
 typedef struct run_model {

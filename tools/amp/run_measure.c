@@ -35,6 +35,7 @@ static int use_policy(const char *file) {
 }
 
 int run_set_up(const run_options *o) {
+    if (o->cpu_time) run_use_cpu_time();
     int code = use_isa(o->isa);
     if (!code) code = use_policy(o->policy);
     if (code) return code;
@@ -81,9 +82,9 @@ bool run_times_add(run_times *t, double ms) {              /* room doubles */
 
 int run_timed(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **room,
               double *ms) {
-    const double start = run_milliseconds();
+    const double start = run_figure_milliseconds();
     const amp_status status = run_once(m, in, kind, device, room);
-    *ms = run_milliseconds() - start;
+    *ms = run_figure_milliseconds() - start;
     for (int i = 0; i < m->output_count; i++) {
         amp_release(room[i]);
         room[i] = NULL;

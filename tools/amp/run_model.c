@@ -100,9 +100,9 @@ static amp_graph_value *describe(const amp_graph *graph, int count, describe_fun
 
 int run_model_load(run_model *m, const char *path, bool exact) {
     *m = (run_model){0};
-    const double start = run_milliseconds();
+    const double start = run_figure_milliseconds();
     m->graph = amp_graph_load(path, &(amp_graph_options){.struct_size = sizeof(amp_graph_options), .exact = exact});
-    m->load_ms = run_milliseconds() - start;
+    m->load_ms = run_figure_milliseconds() - start;
     if (!m->graph) return run_fail_amp();
     m->input_count = amp_graph_input_count(m->graph);
     m->output_count = amp_graph_output_count(m->graph);

@@ -28,6 +28,7 @@ const char run_help[] = "usage: amp run [OPTION…] MODEL.onnx\n\n"
                         "  --exact              op by op: nothing is fused or laid out anew\n"
                         "  --seconds S          how long to run in all (3); at least three times each\n"
                         "  --runs N             at most N times each; 0: only the outputs, without times\n"
+                        "  --cpu-time           times are CPU time of the process, on a machine that is busy\n"
                         "  --threads N          that an op may use\n"
                         "  --device cpu|cuda    where it runs (cpu)\n"
                         "  --isa NAME           highest instruction set: ref, avx2, avx512, avx512bf16,\n"
@@ -184,6 +185,7 @@ static const struct {
     {"--seconds", ALL, offsetof(run_options, seconds), take_seconds, "a number from 0 to 1000000"},
     {"--runs", RUN, offsetof(run_options, runs), take_runs, "an integer from 0 to 1000000"},
     {"--runs", BENCH | EXPLAIN, offsetof(run_options, runs), take_some_runs, "an integer from 1 to 1000000"},
+    {"--cpu-time", RUN, offsetof(run_options, cpu_time), take_flag, NULL},
     {"--threads", ALL, offsetof(run_options, threads), take_threads, "an integer from 1 to 4096"},
     {"--device", RUN, offsetof(run_options, device), take_device, "cpu or cuda"},
     {"--isa", RUN | EXPLAIN | AUDIT, offsetof(run_options, isa), take_text, "the name of an instruction set"},

@@ -9,9 +9,9 @@
 
 int run_use_packs(run_model *m, const run_options *o) {
     if (!o->packs) return AMP_EXIT_OK;
-    const double start = run_milliseconds();
+    const double start = run_figure_milliseconds();
     const amp_status status = amp_graph_load_packs(m->graph, o->packs);
-    m->load_ms += run_milliseconds() - start;
+    m->load_ms += run_figure_milliseconds() - start;
     return status == AMP_OK ? AMP_EXIT_OK : run_fail_amp();
 }
 

@@ -41,15 +41,25 @@ static inline __attribute__((always_inline)) __m512 direct_broadcast(const char 
 #endif
 }
 
-static inline __attribute__((always_inline)) void direct_multiply(__m512 *sum, __m512 a, __m512 b, const bool bf16) {
+/* Narrow: in the lower eight lanes only, which takes half the time where 512 bits are two passes, as on Zen 4. The others
+ * become zero. */
+static inline __attribute__((always_inline)) void direct_multiply(__m512 *sum, __m512 a, __m512 b, const bool narrow,
+                                                                  const bool bf16) {
 #ifdef __AVX512BF16__
+    if (bf16 && narrow) {
+        __asm__("vdpbf16ps %t2, %t1, %t0" : "+v"(*sum) : "v"(a), "v"(b));
+        return;
+    }
     if (bf16) {
         __asm__("vdpbf16ps %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
         return;
     }
 #endif
     (void)bf16;
-    __asm__("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
+    if (narrow)
+        __asm__("vfmadd231ps %t2, %t1, %t0" : "+v"(*sum) : "v"(a), "v"(b));
+    else
+        __asm__("vfmadd231ps %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
 }
 
 /* Keeps the lower half of each lane. Not by a mask: gcc would hold it in a register that the sums need. */
@@ -57,11 +67,12 @@ static inline __attribute__((always_inline)) void direct_drop_upper(__m512 *x) {
     __asm__("vpslld $16, %0, %0\n\tvpsrld $16, %0, %0" : "+v"(*x));
 }
 
-/* `count` steps: rows · panels · vectors accumulators, at most 28; beside them two vectors of B and one of A. */
+/* `count` steps: rows · panels · vectors accumulators, at most 28; beside them two vectors of B and one of A. Of a narrow tile
+ * the last vector has eight columns or fewer. */
 static inline __attribute__((always_inline)) void direct_steps(__m512 acc[28], const char *const *bases,
                                                                int64_t row_bytes, const char *b, int64_t b_panel,
                                                                const int count, const int rows, const int panels,
-                                                               const int vectors, const bool bf16,
+                                                               const int vectors, const bool narrow, const bool bf16,
                                                                const bool half_step) {
 #pragma GCC unroll 4
     for (int s = 0; s < count; s++) {
@@ -74,8 +85,8 @@ static inline __attribute__((always_inline)) void direct_steps(__m512 acc[28], c
                 __m512 x = direct_broadcast(bases, row_bytes, r, s * 4);
                 if (half_step) direct_drop_upper(&x);
                 __m512 *const at = &acc[(r * panels + p) * vectors];
-                direct_multiply(&at[0], x, b0, bf16);
-                if (vectors == 2) direct_multiply(&at[1], x, b1, bf16);
+                direct_multiply(&at[0], x, b0, narrow && vectors == 1, bf16);
+                if (vectors == 2) direct_multiply(&at[1], x, b1, narrow, bf16);
             }
         }
     }
@@ -262,10 +273,9 @@ static inline __attribute__((always_inline)) void direct_fetch_c(const amp_gemm_
 }
 
 /* One tile; returns what is to be fetched next of A. `next_c`: where the tile after it goes. */
-static inline __attribute__((always_inline)) const char *direct_tile(const amp_gemm_direct *t, const char *a,
-                                                                     int64_t group, char *c, const char *next_c,
-                                                                     const char *next, const int rows, const int panels,
-                                                                     const int vectors, const bool bf16) {
+static inline __attribute__((always_inline)) const char *
+direct_tile(const amp_gemm_direct *t, const char *a, int64_t group, char *c, const char *next_c, const char *next,
+            const int rows, const int panels, const int vectors, const bool narrow, const bool bf16) {
     const int64_t row_bytes = t->row_bytes, b_panel = t->b_panel_bytes;
     __m512 acc[28];
     direct_fetch_c(t, next_c, rows, panels);
@@ -288,26 +298,26 @@ static inline __attribute__((always_inline)) const char *direct_tile(const amp_g
                 for (int j = 0; j < panels * 8; j++)
                     _mm_prefetch(b + j / 8 * b_panel + j % 8 * 64 + DIRECT_AHEAD, _MM_HINT_T0);
             }
-            direct_steps(acc, bases, row_bytes, b, b_panel, 4, rows, panels, vectors, bf16, false);
+            direct_steps(acc, bases, row_bytes, b, b_panel, 4, rows, panels, vectors, narrow, bf16, false);
 #pragma GCC unroll 5
             for (int j = 0; j < DIRECT_BASES; j++) bases[j] += 16;
             b += 512;
         }
 #pragma GCC unroll 1
         for (; left > 0; left--) {
-            direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, bf16, false);
+            direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, narrow, bf16, false);
 #pragma GCC unroll 5
             for (int j = 0; j < DIRECT_BASES; j++) bases[j] += 4;
             b += 128;
         }
-        if (bf16 && half) direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, bf16, true);
+        if (bf16 && half) direct_steps(acc, bases, row_bytes, b, b_panel, 1, rows, panels, vectors, narrow, bf16, true);
     }
     direct_finish(t, group * panels * AMP_GEMM_BLOCK, c, acc, rows, panels, vectors, bf16);
     return next;
 }
 
 static inline __attribute__((always_inline)) void direct_of(const amp_gemm_direct *t, const int rows, const int panels,
-                                                            const int vectors, const bool bf16) {
+                                                            const int vectors, const bool narrow, const bool bf16) {
     const int64_t size = t->c_dtype == AMP_F32 ? 4 : 2, group_bytes = panels * AMP_GEMM_BLOCK * size;
     const int64_t a_step = rows * t->row_bytes, c_step = rows * t->c_row_stride * size;
     const char *next = t->next;
@@ -316,17 +326,42 @@ static inline __attribute__((always_inline)) void direct_of(const amp_gemm_direc
         const char *const below = i + 1 < t->repeat ? c + c_step : c;
         for (int64_t g = 0; g < t->groups; g++) {
             if (t->epilogue) direct_fetch_residual(t, i * rows, g * panels * AMP_GEMM_BLOCK, rows, panels);
-            next =
-                direct_tile(t, t->a + i * a_step, g, c + g * group_bytes,
-                            g + 1 < t->groups ? c + (g + 1) * group_bytes : below, next, rows, panels, vectors, bf16);
+            next = direct_tile(t, t->a + i * a_step, g, c + g * group_bytes,
+                               g + 1 < t->groups ? c + (g + 1) * group_bytes : below, next, rows, panels, vectors,
+                               narrow, bf16);
         }
     }
 }
 
+/* Of one panel. CPU time with all around it on a Zen 4, ms: 96 -> 24 channels, 3 x 3, at 120 x 184 f32 14.9 -> 13.1, bf16 9.5 -> 8.4;
+ * 32 -> 4 at 64 x 64 f32 0.51 -> 0.45, bf16 0.31 -> 0.23. */
+static inline __attribute__((always_inline)) void direct_narrow(const amp_gemm_direct *t, const bool bf16) {
+    switch (AMP_GEMM_TILE_KEY(t->rows, 1, t->columns > 16 ? 2 : 1)) {
+#define TILE(rows, vectors)                                                                                            \
+    case AMP_GEMM_TILE_KEY(rows, 1, vectors):                                                                          \
+        direct_of(t, rows, 1, vectors, true, bf16);                                                                    \
+        break;
+#define TILES(vectors)                                                                                                 \
+    TILE(1, vectors)                                                                                                   \
+    TILE(2, vectors) TILE(3, vectors) TILE(4, vectors) TILE(5, vectors) TILE(6, vectors) TILE(7, vectors)              \
+        TILE(8, vectors) TILE(9, vectors) TILE(10, vectors) TILE(11, vectors) TILE(12, vectors) TILE(13, vectors)      \
+            TILE(14, vectors)
+        TILES(1)
+        TILES(2)
+#undef TILES
+#undef TILE
+    default: __builtin_unreachable();
+    }
+}
+
 static inline __attribute__((always_inline)) void direct_any(const amp_gemm_direct *t, const bool bf16) {
+    if (t->panels == 1 && (t->columns - 1) % 16 < 8) {
+        direct_narrow(t, bf16);
+        return;
+    }
     switch (AMP_GEMM_TILE_KEY(t->rows, t->panels, t->columns > 16 ? 2 : 1)) {
 #define TILE(rows, panels, vectors)                                                                                    \
-    case AMP_GEMM_TILE_KEY(rows, panels, vectors): direct_of(t, rows, panels, vectors, bf16); break;
+    case AMP_GEMM_TILE_KEY(rows, panels, vectors): direct_of(t, rows, panels, vectors, false, bf16); break;
         AMP_GEMM_TILES_28(TILE)
 #undef TILE
     default: __builtin_unreachable();
