@@ -75,7 +75,46 @@ AMP_API int64_t amp_scheduler_get_step(const amp_scheduler *scheduler);
 /* Goes to a step at once, as where a run is resumed. Errors as amp_scheduler_step's. */
 AMP_API amp_status amp_scheduler_set_step(amp_scheduler *scheduler, int64_t step);
 
+/* ---- By what is seen ------------------------------------------------------------------------------------------------- */
+/* torch.optim.lr_scheduler.ReduceLROnPlateau: rates times a factor where a metric, such as the loss of what is held back, has got no better. */
+typedef struct amp_plateau amp_plateau;
+
+/* All of a plateau's state, to be kept with the optimizer's, which has the rates. */
+typedef struct amp_plateau_state {
+    double best; /* infinity before the first step, of "max" −infinity */
+    int64_t bad_steps, cooldown_left;
+} amp_plateau_state;
+
+typedef struct amp_plateau_args {
+    size_t struct_size AMP_SIZE_OF_(amp_plateau_args);
+    amp_optimizer *optimizer; /* which outlives it */
+    bool maximize;            /* the metric is to grow: PyTorch's mode="max" */
+    bool absolute;            /* threshold is a difference, and not a part of the best: threshold_mode="abs" */
+    unsigned char reserved[6];
+    amp_opt_float factor;    /* 0.1, below 1 */
+    amp_opt_int patience;    /* 10: so many steps without a better metric change nothing yet */
+    amp_opt_float threshold; /* 1e-4: by how much better a better one is */
+    amp_opt_int cooldown;    /* 0: so many steps after a change do not count */
+    amp_floats min_lr;       /* 0: no rate becomes lower; one for all groups, or one for each */
+    amp_opt_float eps;       /* 1e-8: smaller changes are left out */
+} amp_plateau_args;
+
+/* The caller's until amp_plateau_destroy. NULL with an error: no optimizer, a number out of its range, as many min_lr as no groups, no memory. */
+AMP_API amp_plateau *amp_plateau_create_call(const amp_plateau_args *args);
+/* NULL is allowed. */
+AMP_API void amp_plateau_destroy(amp_plateau *plateau);
+/* Takes the metric, and changes the rates where it is time. Errors: NULL; NaN. */
+AMP_API amp_status amp_plateau_step(amp_plateau *plateau, double metric);
+/* Zeros for NULL. */
+AMP_API amp_plateau_state amp_plateau_get_state(const amp_plateau *plateau);
+/* Errors: NULL; NaN, a negative number. */
+AMP_API amp_status amp_plateau_set_state(amp_plateau *plateau, amp_plateau_state state);
+
 #ifndef __cplusplus
+/* amp_reduce_lr_on_plateau(opt, .factor = AMP_SET(0.5), .patience = AMP_SET(3)) */
+#define amp_reduce_lr_on_plateau(...)                                                                                  \
+    AMP_CALL_(amp_plateau_create_call(                                                                                 \
+        &(const amp_plateau_args){.struct_size = sizeof(amp_plateau_args), .optimizer = __VA_ARGS__}))
 #define AMP_SCHEDULER_(kind, ...)                                                                                      \
     AMP_CALL_(amp_scheduler_create(                                                                                    \
         kind, &(const amp_scheduler_args){.struct_size = sizeof(amp_scheduler_args), .optimizer = __VA_ARGS__}))

@@ -114,4 +114,85 @@ TEST_F(Schedulers, GiveTheRecordedRates) {
     EXPECT_GT(followed, 0);
 }
 
+// ---- By what is seen ------------------------------------------------------------------------------------------------------
+amp_plateau_args read_plateau(const json_t *options) {
+    amp_plateau_args a = {};
+    a.struct_size = sizeof a;
+    a.maximize = text(options, "mode") == "max";
+    a.absolute = text(options, "threshold_mode") == "abs";
+    const std::map<std::string, amp_opt_float *> floats = {
+        {"factor", &a.factor}, {"threshold", &a.threshold}, {"eps", &a.eps}};
+    const std::map<std::string, amp_opt_int *> wholes = {{"patience", &a.patience}, {"cooldown", &a.cooldown}};
+    const char *name;
+    json_t *value;
+    json_object_foreach(const_cast<json_t *>(options), name, value) {
+        if (floats.count(name)) *floats.at(name) = amp_opt_float(number_of(value));
+        if (wholes.count(name)) *wholes.at(name) = amp_opt_int(json_integer_value(value));
+        if (std::string(name) != "min_lr") continue;
+        a.min_lr.set = AMP_PRESENT;
+        for (const double least : json_is_array(value) ? list_of(value) : std::vector<double>{number_of(value)})
+            a.min_lr.values[a.min_lr.count++] = least;
+    }
+    return a;
+}
+
+TEST_F(Schedulers, APlateauGivesTheRecordedRates) {
+    Recorded file("schedulers");
+    if (!file) GTEST_SKIP() << "neither AMP_GOLDEN_TRAIN nor AMP_GOLDEN names a folder of recorded training";
+    int followed = 0;
+    for (size_t c = 0; c < json_array_size(file.cases()); c++) {
+        Scope scope;
+        const json_t *json = json_array_get(file.cases(), c);
+        if (text(json, "scheduler") != "ReduceLROnPlateau") continue;
+        amp_optimizer *o = optimizer_of(list_of(json_object_get(json, "initial_lr")));
+        amp_plateau_args args = read_plateau(json_object_get(json, "options"));
+        args.optimizer = o;
+        amp_plateau *plateau = amp_plateau_create_call(&args);
+        ASSERT_TRUE(plateau) << amp_last_error();
+        const json_t *sequence = json_object_get(json_object_get(json, "sequence"), "lr");
+        const std::vector<double> metrics = list_of(json_object_get(json, "metrics"));
+        for (size_t step = 0; step < json_array_size(sequence); step++) {
+            const std::vector<double> want = list_of(json_array_get(sequence, step));
+            for (size_t g = 0; g < want.size(); g++)
+                EXPECT_NEAR(amp_optimizer_lr(o, int(g)), want[g], 1e-12 * want[g]) << text(json, "name") << " " << step;
+            if (step == metrics.size()) break;
+            const amp_plateau_state state = amp_plateau_get_state(plateau); // as where a run is resumed
+            amp_plateau_destroy(plateau);
+            plateau = amp_plateau_create_call(&args);
+            EXPECT_EQ(amp_plateau_set_state(plateau, state), AMP_OK);
+            EXPECT_EQ(amp_plateau_step(plateau, metrics[step]), AMP_OK);
+        }
+        followed++;
+        amp_plateau_destroy(plateau);
+        amp_optimizer_destroy(o);
+    }
+    EXPECT_EQ(followed, 4);
+}
+
+TEST_F(Schedulers, APlateauRefusesWhatMakesNoSense) {
+    amp_optimizer *o = optimizer_of({0.1, 0.2});
+    amp_plateau_args args = {};
+    args.struct_size = sizeof args;
+    EXPECT_FALSE(amp_plateau_create_call(&args));
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"reduce_lr_on_plateau", "the optimizer is NULL"}));
+    amp_clear_error();
+    args.optimizer = o;
+    args.factor = amp_opt_float(1);
+    EXPECT_FALSE(amp_plateau_create_call(&args));
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"'factor' is 1", "below 1"}));
+    amp_clear_error();
+    args.factor = amp_opt_float(0.5);
+    args.min_lr = {{0, 0, 0}, 3, AMP_PRESENT};
+    EXPECT_FALSE(amp_plateau_create_call(&args));
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"'min_lr' has 3 numbers; expected 1 or 2"}));
+    amp_clear_error();
+    args.min_lr = {};
+    amp_plateau *plateau = amp_plateau_create_call(&args);
+    EXPECT_EQ(amp_plateau_step(plateau, NAN), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"the metric is NaN"}));
+    amp_clear_error();
+    amp_plateau_destroy(plateau);
+    amp_optimizer_destroy(o);
+}
+
 } // namespace
