@@ -39,6 +39,7 @@ static amp_tensor *loss, *labels, *images;
 static amp_parameters *parameters;
 static amp_optimizer *optimizer, *other;
 static amp_scheduler *scheduler;
+static amp_plateau *plateau;
 static amp_grad_scaler *scaler;
 static amp_apex *apex, *handle;
 static amp_optimizer_wrapper *wrapper;
