@@ -172,9 +172,10 @@ static const amp_tensor *argument_of(const amp_call *call, const char *name) {
 }
 
 /* Fourier transforms of overlapping windows, as exporters write them: a convolution of one line with K / 2 + 1 cosines and as many
- * sines. stft is in f32 by every table; so are they, for much of what is added up cancels. */
+ * sines. stft is in f32 on the CPU; so are they, for much of what is added up cancels. */
 static bool is_transform(const amp_call *call) {
-    if (strcmp(call->op->name, "conv1d") != 0 || argument_of(call, "bias")) return false;
+    if (call->device != AMP_DEVICE_CPU || strcmp(call->op->name, "conv1d") != 0 || argument_of(call, "bias"))
+        return false;
     const amp_tensor *weight = argument_of(call, "weight");
     return weight && weight->rank == 3 && weight->shape[1] == 1 && weight->shape[2] > 2 &&
            weight->shape[0] == 2 * (weight->shape[2] / 2 + 1);

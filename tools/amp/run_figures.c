@@ -94,8 +94,9 @@ static int print_table(const run_report *r) {
 static void write_machine(FILE *out, const run_report *r) {
     const run_times *times = &r->results->times[r->options->wanted[RUN_F32] ? RUN_F32 : RUN_BF16];
     const int threads = amp_get_num_threads();
-    fprintf(out, "%s, %s, %d thread%s%s; ", amp_cpu()->model, amp_isa_name(amp_isa_best()), threads,
-            threads == 1 ? "" : "s", r->options->device == AMP_DEVICE_CUDA ? ", on CUDA" : "");
+    fprintf(out, "%s, %s, %d thread%s%s%s; ", amp_cpu()->model, amp_isa_name(amp_isa_best()), threads,
+            threads == 1 ? "" : "s", r->options->device == AMP_DEVICE_CUDA ? ", on CUDA" : "",
+            r->options->cpu_time ? ", CPU time" : "");
     fprintf(out, "%d run%s%s. Load, first run and memory: ", times->count, times->count == 1 ? "" : "s",
             r->comparisons ? " of each, in turns" : "");
     fprintf(out,
