@@ -5587,7 +5587,7 @@ const amp_op_info amp_op_table[] = {
      "The product of two matrices in another dtype: of bf16 on the CPU the sums themselves, in f32.",
      NULL, sizeof(amp_mm_dtype_args), 28, args_mm_dtype, 3, 1, "out",
      AMP_FORM_FUNCTION | AMP_FORM_OUT, 0, NULL, NULL,
-     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+     {{{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_LOWER, NULL, NULL, false}}}},
     {AMP_OP_ID_bmm, "bmm", "", "bmm",
      "bmm(Tensor input, Tensor mat2) -> Tensor",
      "The products of two batches of matrices, one by one.",

@@ -24,6 +24,8 @@ void add(Names &names, amp_policy policy, const char *list) {
 
 // Ops that PyTorch keeps for its compiler, which makes them after autocast: they follow the op that they contain.
 const char *const fused = "linear_pointwise convolution_pointwise convolution_transpose_pointwise";
+// What the layers of recurrent networks are made of.
+const char *const steps = "rnn_pass rnn_pass_backward";
 
 // SEMANTICS 5. `lstm gru rnn_tanh rnn_relu` are rnn_layer's members, `cross_entropy` is cross_entropy_loss.
 Names cpu_policies() {
@@ -48,6 +50,9 @@ Names cpu_policies() {
         linalg_householder_product linalg_tensorinv linalg_tensorsolve linalg_qr linalg_svd linalg_eig linalg_eigh
         linalg_lstsq fake_quantize_per_tensor_affine)");
     add(names, AMP_POLICY_PROMOTE, "cat stack index_copy");
+    // steps of ops that have these policies, and of their gradients
+    add(names, AMP_POLICY_LOWER, steps);
+    add(names, AMP_POLICY_FP32, "cross_entropy_backward nll_loss_backward");
     add(names, AMP_POLICY_LOWER, fused);
     // falling through, and made of ops that do not
     add(names, AMP_POLICY_PARTS, R"(
@@ -79,6 +84,7 @@ Names cuda_policies() {
         addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler grid_sampler_2d grid_sampler_3d index_put tensordot
         scatter_add cat stack equal)");
     add(names, AMP_POLICY_BANNED, "binary_cross_entropy");
+    add(names, AMP_POLICY_LOWER, steps);
     add(names, AMP_POLICY_LOWER, fused);
     // falling through, and made of ops that do not
     add(names, AMP_POLICY_PARTS, R"(

@@ -104,7 +104,7 @@ AMP_API amp_tensor *amp_mm_out_call(amp_tensor *out, const amp_mm_args *args);
 
 /* The product of two matrices in another dtype: of bf16 on the CPU the sums themselves, in f32.
  * mm.dtype(Tensor input, Tensor mat2, ScalarType out_dtype) -> Tensor
- * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+ * Autocast policy, CPU: lower; CUDA: lower. */
 typedef struct amp_mm_dtype_args {
     size_t struct_size AMP_SIZE_OF_(amp_mm_dtype_args);
     amp_tensor *input AMP_ABSENT_;
