@@ -187,6 +187,9 @@ class Run(unittest.TestCase):
                      "speed-up", "a/b [1, 3, 4], f32\n", "cosine 0.99", "1 thread;"):
             self.assertIn(part, out)
         self.assertLessEqual(max(map(len, out.splitlines())), 80, out)
+        self.assertNotIn("CPU time", out)
+        out = self.run_amp(self.models["TOKENS"], "--shape", "ids=1x3", "--runs", "3", "--cpu-time")[1]
+        self.assertIn("CPU time; 3 runs of each", out)
 
     def test_open_extents(self):
         self.fails("input 'x' f32 [batch, 3, height, width] leaves extents open: give --shape x=1x3xHEIGHTxWIDTH, or --input "
