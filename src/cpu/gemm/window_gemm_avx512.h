@@ -341,17 +341,10 @@ static inline __attribute__((always_inline)) void direct_narrow(const amp_gemm_d
 #define TILE(rows, vectors)                                                                                            \
     case AMP_GEMM_TILE_KEY(rows, 1, vectors): direct_of(t, rows, 1, vectors, true, bf16); break;
 #define TILES(vectors)                                                                                                 \
-<<<<<<< HEAD
-    TILE(1, vectors)                                                                                                   \
-    TILE(2, vectors)                                                                                                   \
-    TILE(3, vectors) TILE(4, vectors) TILE(5, vectors) TILE(6, vectors) TILE(7, vectors) TILE(8, vectors)              \
-        TILE(9, vectors) TILE(10, vectors) TILE(11, vectors) TILE(12, vectors) TILE(13, vectors) TILE(14, vectors)
-=======
     TILE(1, vectors) TILE(2, vectors) TILE(3, vectors) TILE(4, vectors) TILE(5, vectors) TILE(6, vectors)              \
     TILE(7, vectors) TILE(8, vectors) TILE(9, vectors) TILE(10, vectors) TILE(11, vectors) TILE(12, vectors)           \
     TILE(13, vectors) TILE(14, vectors)
         /* clang-format on */
->>>>>>> speed
         TILES(1)
         TILES(2)
 #undef TILES
