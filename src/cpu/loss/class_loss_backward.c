@@ -36,7 +36,9 @@ typedef struct slopes {
     const void *probabilities; /* dense, of the compute type; NULL: targets are indices */
     const void *gradients;     /* dense, of the compute type; one, or one for each sample */
     bool is_each;
-    double smoothing, divisor, all_weights; /* Σ w */
+    double smoothing, all_weights; /* Σ w */
+    double each;                   /* the gradient of each sample's loss, where it is one number … */
+    char alike[8]; /* … and where classes weigh the same what nll_loss has of it at the target, in the output's dtype */
     amp_row_function *softmax;
     amp_softmax_columns_function *columns;
     amp_binary_function *mul;
@@ -50,7 +52,7 @@ static double number(const slopes *s, const void *numbers, int64_t i) {
 /* The gradient of a sample's loss, 0 where it is ignored. */
 static double gradient_of(const slopes *s, int64_t sample) {
     if (s->of.index && s->of.index[sample] == s->of.ignore) return 0.0;
-    return number(s, s->gradients, s->is_each ? sample : 0) / s->divisor;
+    return s->is_each ? number(s, s->gradients, sample) : s->each;
 }
 
 static double smooth(const slopes *s, double p) {
@@ -248,6 +250,12 @@ static amp_status take_probabilities(const amp_call *call, slopes *s, const amp_
     return AMP_OK;
 }
 
+/* A mean's is one number: the reduction is known to the samples as that alone. */
+static void divide(slopes *s, amp_loss_reduction reduction) {
+    const double divisor = reduction == AMP_LOSS_MEAN ? s->of.total_weight : 1.0;
+    if (!s->is_each) s->each = number(s, s->gradients, 0) / divisor;
+}
+
 static amp_status make_output(amp_call *call, slopes *s, const amp_tensor *input) {
     s->out = amp_call_dense_output(call, input->dtype, input->rank, input->shape);
     return s->out ? AMP_OK : amp_pending_error();
@@ -274,7 +282,7 @@ amp_status cpu_cross_entropy_backward(amp_call *call) {
     const bool alike = amp_same_shape(a->target, a->input);
     AMP_TRY(alike ? take_probabilities(call, &s, a->target) : amp_class_take_target(call, &s.of, a->input, a->target));
     AMP_TRY(take_gradient(call, &s, a->input, a->grad_output, reduction == AMP_LOSS_NONE));
-    s.divisor = reduction == AMP_LOSS_MEAN ? s.of.total_weight : 1.0;
+    divide(&s, reduction);
     AMP_TRY(find_kernels(call, &s));
     s.x = amp_contiguous(a->input);
     if (!s.x) return amp_pending_error();
@@ -283,13 +291,18 @@ amp_status cpu_cross_entropy_backward(amp_call *call) {
     return s.of.compute == AMP_F32 && s.inner > 1 ? run_tiles(call, &s) : run_rows(call, &s);
 }
 
-static void put(const slopes *s, int64_t sample) {
-    const int64_t size = (int64_t)amp_dtype_size(s->out->dtype);
+static void put(const slopes *s, char *first, int64_t sample) {
+    const amp_dtype dtype = s->out->dtype;
+    const int64_t size = (int64_t)amp_dtype_size(dtype), t = s->of.index[sample];
     const double gradient = gradient_of(s, sample);
-    if (gradient == 0.0) return;
-    const double value = -gradient * amp_class_weight(&s->of, s->of.index[sample]);
-    char *at = (char *)amp_tensor_pointer(s->out) + (start_of(s, sample) + s->of.index[sample] * s->inner) * size;
-    amp_block_store(AMP_F64, &value, s->out->dtype, at, size, 1);
+    if (gradient == 0.0) return; /* nor is t a class then */
+    char *at = first + t * s->inner * size;
+    if (!s->is_each && !s->of.weight) {
+        memcpy(at, s->alike, (size_t)size);
+        return;
+    }
+    const double value = -gradient * amp_class_weight(&s->of, t);
+    amp_block_store(AMP_F64, &value, dtype, at, size, 1);
 }
 
 amp_status cpu_nll_loss_backward(amp_call *call) {
@@ -300,10 +313,15 @@ amp_status cpu_nll_loss_backward(amp_call *call) {
     AMP_TRY(take_input(call, &s, a->input, a->weight));
     AMP_TRY(amp_class_take_target(call, &s.of, a->input, a->target));
     AMP_TRY(take_gradient(call, &s, a->input, a->grad_output, reduction == AMP_LOSS_NONE));
-    s.divisor = reduction == AMP_LOSS_MEAN ? s.of.total_weight : 1.0;
+    divide(&s, reduction);
     AMP_TRY(make_output(call, &s, a->input));
     const amp_scalar zero = amp_int(0);
     AMP_TRY(amp_fill_tensor_with(s.out, &zero));
-    for (int64_t i = 0; i < s.of.samples; i++) put(&s, i);
+    const int64_t size = (int64_t)amp_dtype_size(s.out->dtype), image = s.of.classes * s.inner * size;
+    char *first = amp_tensor_pointer(s.out);
+    amp_block_store(AMP_F64, &(double){-s.each}, s.out->dtype, s.alike, size, 1);
+    for (int64_t i = 0; i < s.of.samples; i += s.inner, first += image) {
+        for (int64_t k = 0; k < s.inner; k++) put(&s, first + k * size, i + k);
+    }
     return AMP_OK;
 }

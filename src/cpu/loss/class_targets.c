@@ -6,11 +6,6 @@
 #include "cpu/convert/copy.h"
 #include "steps/class_rules.h"
 
-double amp_class_weight(const amp_class_targets *t, int64_t c) {
-    if (!t->weight) return 1.0;
-    return t->compute == AMP_F64 ? ((const double *)t->weight)[c] : (double)((const float *)t->weight)[c];
-}
-
 amp_status amp_class_take_weight(const amp_call *call, amp_class_targets *t, const amp_tensor *weight) {
     if (!weight) return AMP_OK;
     const amp_tensor *dense = amp_cpu_dense(call->op->name, weight, t->compute, 0);

@@ -12,7 +12,10 @@ typedef struct amp_class_targets {
     double total_weight;  /* of the samples that count: what a mean divides by */
 } amp_class_targets;
 
-double amp_class_weight(const amp_class_targets *t, int64_t c);
+static inline double amp_class_weight(const amp_class_targets *t, int64_t c) {
+    if (!t->weight) return 1.0;
+    return t->compute == AMP_F64 ? ((const double *)t->weight)[c] : (double)((const float *)t->weight)[c];
+}
 /* In the compute type; NULL stays so. */
 amp_status amp_class_take_weight(const amp_call *call, amp_class_targets *t, const amp_tensor *weight);
 /* Checks every index against the input's classes, and adds up the weights of those that count. */
