@@ -17,6 +17,7 @@
  *     }
  *     amp_apex_destroy(apex);                                          // before its optimizers
  *
+ * The backward belongs into amp_scale_loss at every level, also where nothing is scaled: at its end half gradients become their masters'.
  * A model is its parameters. On the CPU bf16 needs no scaling, so that there, in place of "dynamic", a level's own loss_scale is 1;
  * .loss_scale = "dynamic" asks for it. */
 #ifndef AMP_APEX_H
@@ -87,8 +88,8 @@ AMP_API amp_status amp_model_inputs_call(const amp_apex *apex, amp_tensor **cons
 AMP_API amp_tensor *amp_model_output(const amp_apex *apex, amp_tensor *output);
 
 /* ---- Parameters ----------------------------------------------------------------------------------------------------- */
-/* What one clips, after amp_scale_loss: number `index` of the optimizer's parameters, its f32 master where it has one, with its
- * gradient; amp_optimizer_master. As a list for amp_clip_grad_norm, the caller's until amp_parameters_destroy; NULL with an error. */
+/* The f32 masters of an optimizer's parameters, and the parameters that have none: what one clips, after the block of amp_scale_loss. Make the
+ * list once, after amp_initialize; it is the caller's until amp_parameters_destroy. NULL with an error: no optimizer, no memory. */
 AMP_API amp_parameters *amp_master_params(amp_optimizer *optimizer);
 
 /* ---- Scaling -------------------------------------------------------------------------------------------------------- */

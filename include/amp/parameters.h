@@ -1,5 +1,6 @@
 /* Parameters: the tensors of a model that training changes, by name and in order.
  *
+ *     amp_scope_here(); // what amp_randn gives is released at its end; the list has a hold of its own
  *     amp_parameters *p = amp_parameters_create();
  *     amp_tensor *w = amp_parameters_add(p, "fc.weight", amp_randn(AMP_DIMS(10, 64)));
  *     amp_optimizer *opt = amp_adamw(p, .lr = AMP_SET(3e-4));

@@ -320,6 +320,22 @@ static void drop_master_gradients(const amp_optimizer *o) {
     }
 }
 
+/* Gradients of half parameters go on to their masters at the end of a scaled loss. */
+static amp_status check_masters(const amp_optimizer *o) {
+    const amp_trained *left = NULL;
+    for (int64_t i = 0; o->apex && i < o->count; i++) {
+        const amp_trained *t = &o->items[i];
+        if (t->master && amp_tensor_grad(t->master)) return AMP_OK;
+        if (!left && t->master && amp_tensor_grad(t->parameter)) left = t;
+    }
+    if (!left) return AMP_OK;
+    return amp_fail(
+        AMP_ERROR_INVALID,
+        "optimizer_step: the gradient of '%.200s' has not reached its f32 master; the backward belongs into "
+        "amp_scale_loss(…) { }, without delay_unscale before a step",
+        left->name);
+}
+
 static amp_status step_all(amp_optimizer *o) {
     amp_no_grad_here();
     amp_scope_here();
@@ -335,6 +351,7 @@ amp_status amp_optimizer_step(amp_optimizer *o) {
     AMP_TRY(check_live("optimizer_step", o));
     const bool skips = o->skips_next;
     o->skips_next = false;
+    if (!skips) AMP_TRY(check_masters(o));
     const amp_status status = skips ? AMP_OK : step_all(o);
     drop_master_gradients(o);
     return status;

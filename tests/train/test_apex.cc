@@ -311,6 +311,17 @@ TEST_F(Apex, MastersGetUnscaledGradientsAndModelsTheirRounding) {
     amp_apex_destroy(apex);
 }
 
+TEST_F(Apex, AStepWithoutAScaledLossIsAnError) {
+    const Model model;
+    amp_apex *apex = initialize({&model}, level("O2"));
+    backward(model.loss(tensor(AMP_BF16, {2, 4}, {1, 2, 3, 4})));
+    EXPECT_EQ(amp_optimizer_step(model.optimizer), AMP_ERROR_INVALID);
+    EXPECT_NE(error().find("the gradient of 'fc.weight' has not reached its f32 master"), std::string::npos);
+    amp_optimizer_zero_grad(model.optimizer);
+    EXPECT_EQ(amp_optimizer_step(model.optimizer), AMP_OK) << "there is nothing to do";
+    amp_apex_destroy(apex);
+}
+
 TEST_F(Apex, AnInfinitySkipsOneStepAndHalvesTheScale) {
     const Model model;
     amp_initialize_args args = level("O1");
