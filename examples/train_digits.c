@@ -78,9 +78,9 @@ static amp_status train(digit_training *t, int epochs, result *r) {
 
 static int run_type(const options *o, const digit_data *data, amp_dtype dtype, result *r) {
     digit_training t;
-    amp_status status = digit_training_create(&t, data, dtype, o->epochs, o->batch, o->seed);
     r->losses = calloc((size_t)o->epochs * (size_t)(data->count / o->batch), sizeof *r->losses);
     if (!r->losses) return terminal_complain("train_digits", FAILED, "no memory");
+    amp_status status = digit_training_create(&t, data, dtype, o->epochs, o->batch, o->seed);
     if (status == AMP_OK) status = train(&t, o->epochs, r);
     digit_training_destroy(&t);
     return status == AMP_OK ? 0 : terminal_complain("train_digits", FAILED, "%s", amp_last_error());

@@ -18,8 +18,9 @@
  *     amp_apex_destroy(apex);                                          // before its optimizers
  *
  * The backward belongs into amp_scale_loss at every level, also where nothing is scaled: at its end half gradients become their masters'.
- * A model is its parameters. On the CPU bf16 needs no scaling, so that there, in place of "dynamic", a level's own loss_scale is 1;
- * .loss_scale = "dynamic" asks for it. */
+ * A model is its parameters. bf16 needs no scaling, so that there, in place of "dynamic", a level's own loss_scale is 1;
+ * .loss_scale = "dynamic" asks for it. Until the first step masters follow what is written into their parameters, such as weights that are
+ * loaded; then they are what counts. */
 #ifndef AMP_APEX_H
 #define AMP_APEX_H
 

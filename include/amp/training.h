@@ -10,7 +10,8 @@
  *         if (step % 100 == 0) amp_training_save(&run, "run.safetensors");
  *     }
  *
- * (amp_checkpoint is another thing: it recomputes.) In the file are "model.<name>" of each parameter and buffer, "optimizer0.<…>" as
+ * (amp_checkpoint is another thing: it recomputes.) Not in it: plateaus and apex's scalers, whose states are a few numbers
+ * (amp_plateau_get_state, amp_apex_loss_scaler), to be kept with the program's own. In the file are "model.<name>" of each parameter and buffer, "optimizer0.<…>" as
  * amp_optimizer_state has it, "lbfgs0.<…>", "scheduler0.step" and "scheduler0.initial_lr", "scaler0.<…>", "generator0.state", "random.<device>" (seed and offset
  * of its default generator) and "training.step". */
 #ifndef AMP_TRAINING_H

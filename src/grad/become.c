@@ -19,5 +19,8 @@ void amp_leaf_become(amp_tensor *t, const amp_tensor *elements, amp_tensor *grad
     take_elements(t, elements);
     amp_history *h = t->history;
     if (h && h->node && !h->node->row) amp_saved_take(&h->node->results[0], t, false);
-    if (h && h->cell) amp_grad_cell_set(h->cell, gradient ? amp_keep(amp_tensor_same("initialize", gradient)) : NULL);
+    if (h && h->cell)
+        amp_grad_cell_set(h->cell, gradient);
+    else
+        amp_release(gradient);
 }

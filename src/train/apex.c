@@ -6,6 +6,7 @@
 #include "amp/grad.h"
 #include "amp/ops.h"
 #include "amp/user.h"
+#include "autocast/autocast.h"
 #include "autocast/registration.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
@@ -41,14 +42,24 @@ static void let_go(amp_optimizer *o) {
         o->items[i].stash = NULL;
     }
     o->apex = NULL;
-    o->skips_next = o->holds_scaled = false;
+    o->skips_next = o->holds_scaled = o->in_scaled_loss = false;
+}
+
+void amp_apex_forget(amp_apex *apex, const amp_optimizer *o) {
+    for (int64_t i = 0; i < apex->optimizer_count; i++) {
+        if (apex->optimizers[i] == o) apex->optimizers[i] = apex->optimizers[--apex->optimizer_count];
+    }
+    for (int64_t i = 0; i < apex->wrapper_count; i++) {
+        if (apex->wrappers[i]->optimizer == o) apex->wrappers[i]->optimizer = NULL;
+    }
 }
 
 void amp_apex_destroy(amp_apex *apex) {
     if (!apex) return;
+    if (apex->tells_casts) amp_autocast_tell_casts(false);
     for (int64_t i = 0; apex->optimizers && i < apex->optimizer_count; i++) let_go(apex->optimizers[i]);
     for (int64_t i = 0; i < apex->wrapper_count; i++) {
-        let_go(apex->wrappers[i]->optimizer);
+        if (apex->wrappers[i]->optimizer) let_go(apex->wrappers[i]->optimizer);
         amp_free(apex->wrappers[i]->scalers);
         amp_free(apex->wrappers[i]->skips);
         amp_free(apex->wrappers[i]);
@@ -73,6 +84,11 @@ static amp_status check_optimizers(const amp_optimizer_list *list) {
             return amp_fail(AMP_ERROR_INVALID,
                             "%s: optimizer %lld went through amp_initialize or amp_wrap_optimizer before", what,
                             (long long)i);
+        for (int64_t k = 0; k < i; k++) {
+            if (list->items[k] == o)
+                return amp_fail(AMP_ERROR_INVALID, "%s: optimizer %lld is optimizer %lld, too", what, (long long)i,
+                                (long long)k);
+        }
         if (o->master_weights)
             return amp_fail(AMP_ERROR_INVALID, "%s: optimizer %lld has master weights already; the level makes them",
                             what, (long long)i);
@@ -120,6 +136,7 @@ static void forget_masters(const amp_optimizer_list *list) {
 static void take_optimizers(amp_apex *apex, const amp_optimizer_list *list) {
     for (int64_t i = 0; i < list->count; i++) {
         list->items[i]->master_weights = apex->properties.enabled && apex->properties.masters == AMP_APEX_YES;
+        list->items[i]->masters_are_new = list->items[i]->master_weights;
         list->items[i]->apex = apex;
         apex->optimizers[apex->optimizer_count++] = list->items[i];
     }
@@ -154,10 +171,12 @@ static amp_status apply(amp_apex *apex, const amp_initialize_args *a) {
     amp_no_grad_here();
     amp_scope_here();
     const amp_status status = apex->properties.enabled ? prepare(apex, a, &changes) : AMP_OK;
-    for (int64_t i = 0; i < changes.count && status == AMP_OK; i++)
+    for (int64_t i = 0; i < changes.count && status == AMP_OK; i++) {
         amp_leaf_become(changes.items[i].tensor, changes.items[i].elements, changes.items[i].gradient);
+        changes.items[i].gradient = NULL;
+    }
     if (status == AMP_OK) take_optimizers(apex, &a->optimizers);
-    amp_free(changes.items);
+    amp_apex_changes_end(&changes);
     return status;
 }
 

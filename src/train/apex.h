@@ -27,7 +27,7 @@ amp_status amp_apex_properties_read(const amp_initialize_args *args, amp_dtype h
                                     char **text);
 
 /* ---- Models (apex_model.c) -------------------------------------------------------------------------------------------- */
-/* A tensor, and what it and its gradient become: tensors of the innermost scope. */
+/* A tensor, and what it and its gradient become: of the innermost scope the one, nobody's the other. */
 typedef struct amp_apex_change {
     amp_tensor *tensor, *elements, *gradient;
 } amp_apex_change;
@@ -36,6 +36,9 @@ typedef struct amp_apex_changes {
     amp_apex_change *items; /* for amp_free */
     int64_t count, capacity;
 } amp_apex_changes;
+
+/* Lets go what was prepared and not used. */
+void amp_apex_changes_end(amp_apex_changes *changes);
 
 /* Adds what the models' parameters become; batch norms' stay f32 where these are kept. Nothing is changed yet. */
 amp_status amp_apex_prepare_models(const amp_model_list *models, const amp_apex_properties *p, amp_device device,
@@ -56,7 +59,7 @@ struct amp_apex {
     amp_apex_properties properties;
     amp_device device;
     amp_dtype half;
-    bool is_handle, has_cache, allow_banned, has_wrapped;
+    bool is_handle, has_cache, allow_banned, has_wrapped, tells_casts;
     amp_loss_scaler *scalers; /* num_losses of them */
     amp_optimizer **optimizers;
     int64_t optimizer_count;
@@ -64,6 +67,9 @@ struct amp_apex {
     int64_t wrapper_count, wrapper_capacity;
     char *text;
 };
+
+/* The optimizer goes; nothing of the handle names it any more. */
+void amp_apex_forget(amp_apex *apex, const amp_optimizer *optimizer);
 
 /* An enabled one with room for so many scalers and optimizers, which are not filled in; NULL with an error. */
 amp_apex *amp_apex_new(const char *what, int scalers, int64_t optimizers);

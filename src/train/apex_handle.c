@@ -37,7 +37,8 @@ amp_apex *amp_init_call(const amp_init_args *given) {
     handle->properties = (amp_apex_properties){
         .enabled = enabled, .level = "O1", .patch = enabled ? AMP_APEX_YES : AMP_APEX_NO, .num_losses = 1};
     handle->scalers[0] = amp_loss_scaler_dynamic(0, 16777216);
-    if (enabled) amp_autocast_tell_casts(a.verbose);
+    handle->tells_casts = enabled && a.verbose;
+    if (handle->tells_casts) amp_autocast_tell_casts(true);
     amp_registration_take(enabled);
     return handle;
 }
@@ -123,7 +124,9 @@ amp_optimizer_wrapper *amp_wrap_optimizer(amp_apex *handle, amp_optimizer *o, in
 amp_scaled_loss amp_wrapped_scale_loss_open(amp_optimizer_wrapper *w, amp_tensor *loss) {
     static const char what[] = "wrapped_scale_loss";
     amp_scaled_loss l = {0};
-    if (check_given(what, w, loss, "the loss") != AMP_OK) return l;
+    if (check_given(what, w, loss && w && w->optimizer ? loss : NULL, loss ? "the wrapper's optimizer" : "the loss") !=
+        AMP_OK)
+        return l;
     if (!w->apex->properties.enabled) return (amp_scaled_loss){.loss = loss};
     if (w->next == w->count) {
         (void)amp_fail(AMP_ERROR_INVALID, "%s: %d losses since the last step; amp_wrap_optimizer was told of %d", what,
@@ -139,12 +142,16 @@ amp_scaled_loss amp_wrapped_scale_loss_open(amp_optimizer_wrapper *w, amp_tensor
 
 int amp_wrapped_step(amp_optimizer_wrapper *w) {
     bool skips = false;
-    if (check_given("wrapped_step", w, w, "") != AMP_OK) return AMP_STEP_FAILED;
+    if (check_given("wrapped_step", w, w ? w->optimizer : NULL, "the wrapper's optimizer") != AMP_OK)
+        return AMP_STEP_FAILED;
     for (int i = 0; i < w->count; i++) {
         skips |= w->skips[i];
         w->skips[i] = false;
     }
     w->next = 0;
-    if (skips) return AMP_SKIPPED;
+    if (skips) {
+        w->optimizer->skips_next = false;
+        return AMP_SKIPPED;
+    }
     return amp_optimizer_step(w->optimizer) == AMP_OK ? AMP_STEPPED : AMP_STEP_FAILED;
 }

@@ -43,7 +43,7 @@ static amp_apex_properties properties_of(const level *l, amp_dtype half) {
                                  .patch = l->patch,
                                  .keep_batchnorm = l->keep_batchnorm,
                                  .masters = l->masters,
-                                 .is_dynamic = l->is_dynamic && half == AMP_F16, /* bf16 has f32's range */
+                                 .is_dynamic = l->is_dynamic,
                                  .loss_scale = 1,
                                  .max_scale = 16777216,
                                  .cast_outputs = l->cast == UNCAST ? AMP_DTYPE_NONE : AMP_F32,
@@ -100,6 +100,12 @@ static amp_status override_masters(const amp_initialize_args *a, amp_apex_proper
     AMP_TRY(read_choice("master_weights", a->master_weights, &p->masters));
     if (!is_o1(p) || p->masters == before) return AMP_OK;
     return fail_at_o1("master_weights", "there the weights that are updated are f32 already");
+}
+
+/* bf16 has f32's range: there a level's own scale is 1. */
+static void settle_scale(amp_apex_properties *p, amp_dtype half) {
+    const amp_dtype type = p->cast_model_type == AMP_DTYPE_NONE ? half : p->cast_model_type;
+    p->is_dynamic = p->is_dynamic && type == AMP_F16;
 }
 
 static amp_status override_scale(const amp_initialize_args *a, amp_apex_properties *p) {
@@ -170,15 +176,18 @@ static char *describe(const level *l, const amp_apex_properties *before, const a
 
 amp_status amp_apex_properties_read(const amp_initialize_args *a, amp_dtype half, amp_apex_properties *p, char **text) {
     typedef amp_status (*override_function)(const amp_initialize_args *, amp_apex_properties *);
-    static const override_function overrides[] = {override_cast,    override_patch, override_batchnorm,
-                                                  override_masters, override_scale, override_rest};
+    static const override_function overrides[] = {override_cast, override_patch, override_batchnorm, override_masters};
     amp_apex_choice enabled = AMP_APEX_YES;
     AMP_TRY(read_choice("enabled", a->enabled, &enabled));
     const level *l = find_level(a->opt_level ? a->opt_level : "O1");
     if (!l) return amp_pending_error();
     *p = properties_of(l, half);
-    const amp_apex_properties before = *p;
+    amp_apex_properties before = *p;
+    settle_scale(&before, half);
     for (size_t i = 0; i < sizeof overrides / sizeof *overrides; i++) AMP_TRY(overrides[i](a, p));
+    settle_scale(p, half);
+    AMP_TRY(override_scale(a, p));
+    AMP_TRY(override_rest(a, p));
     p->enabled = enabled == AMP_APEX_YES;
     *text = describe(l, &before, p);
     return *text ? AMP_OK : amp_fail(AMP_ERROR_MEMORY, "%s: no memory", what);

@@ -4,6 +4,7 @@
 #include "amp/autocast.h"
 #include "amp/grad.h"
 #include "amp/ops.h"
+#include "core/memory.h"
 #include "train/apex.h"
 
 static const char what[] = "initialize";
@@ -45,8 +46,14 @@ amp_status amp_apex_prepare_tensor(amp_tensor *t, amp_dtype dtype, amp_apex_chan
     if (!amp_make_room((void **)&c->items, c->count, &c->capacity, sizeof *c->items))
         return amp_fail(AMP_ERROR_MEMORY, "%s: no memory", what);
     amp_tensor *gradient = amp_tensor_grad(t);
-    c->items[c->count++] = (amp_apex_change){t, amp_to(t, dtype), gradient ? amp_to(gradient, dtype) : NULL};
+    amp_tensor *cast = gradient ? amp_to(gradient, dtype) : NULL;
+    c->items[c->count++] = (amp_apex_change){t, amp_to(t, dtype), cast ? amp_keep(cast) : NULL};
     return amp_pending_error();
+}
+
+void amp_apex_changes_end(amp_apex_changes *c) {
+    for (int64_t i = 0; i < c->count; i++) amp_release(c->items[i].gradient);
+    amp_free(c->items);
 }
 
 static amp_status prepare_model(const amp_parameters *list, const amp_apex_properties *p, amp_device device,

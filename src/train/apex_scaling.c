@@ -37,7 +37,32 @@ static void put_all_aside(const amp_scaled_loss *l) {
     }
 }
 
+/* Each optimizer once, and in no other block. */
+static amp_status check_free(const amp_scaled_loss *l) {
+    for (int64_t i = 0; i < count_of(l); i++) {
+        if (optimizer_at(l, i)->in_scaled_loss)
+            return amp_fail(AMP_ERROR_INVALID,
+                            "scale_loss: an optimizer is in another block of a scaled loss; end that first");
+        for (int64_t k = 0; k < i; k++) {
+            if (optimizer_at(l, k) == optimizer_at(l, i))
+                return amp_fail(AMP_ERROR_INVALID, "scale_loss: an optimizer is named twice");
+        }
+    }
+    return AMP_OK;
+}
+
+static void set_inside(const amp_scaled_loss *l, bool inside) {
+    for (int64_t i = 0; i < count_of(l); i++) optimizer_at(l, i)->in_scaled_loss = inside;
+}
+
+static amp_status refresh_all(const amp_scaled_loss *l) {
+    for (int64_t i = 0; i < count_of(l); i++) AMP_TRY(amp_masters_refresh(optimizer_at(l, i)));
+    return AMP_OK;
+}
+
 amp_scaled_loss amp_scaled_loss_begin(amp_scaled_loss l, amp_tensor *loss, bool in_f32) {
+    if (check_free(&l) != AMP_OK || refresh_all(&l) != AMP_OK) return (amp_scaled_loss){0};
+    set_inside(&l, true);
     const amp_loss_scaler *s = scaler_of(&l);
     const bool is_plain = !s->is_dynamic && s->scale == 1 && l.apex->properties.masters != AMP_APEX_YES;
     l.loss = in_f32 && loss->dtype != AMP_F32 ? amp_to(loss, AMP_F32) : loss;
@@ -132,7 +157,7 @@ static amp_status unscale_all(const amp_scaled_loss *l) {
 static void update(const amp_scaled_loss *l) {
     if (!amp_loss_scaler_update(scaler_of(l))) return;
     if (l->wrapper) l->wrapper->skips[l->scaler] = true;
-    for (int64_t i = 0; !l->wrapper && i < count_of(l); i++) optimizer_at(l, i)->skips_next = true;
+    for (int64_t i = 0; i < count_of(l); i++) optimizer_at(l, i)->skips_next = true;
 }
 
 /* What the standing error is of left gradients in between: there are those of before. */
@@ -155,6 +180,7 @@ static void finish(const amp_scaled_loss *l) {
 void amp_scale_loss_close(amp_scaled_loss *l) {
     if (!l || !l->apex) return;
     finish(l);
+    set_inside(l, false);
     if (l->apex->properties.patch == AMP_APEX_YES) amp_cast_cache_clear();
     l->apex = NULL;
 }

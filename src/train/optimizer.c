@@ -8,6 +8,7 @@
 #include "core/memory.h"
 #include "core/near_name.h"
 #include "core/struct_size.h"
+#include "train/apex.h"
 
 /* ---- Options ------------------------------------------------------------------------------------------------------ */
 static amp_status check_value(const char *what, const amp_option_row *row, double value) {
@@ -209,6 +210,7 @@ amp_optimizer *amp_optimizer_create(amp_optimizer_kind kind, const amp_optimizer
 
 void amp_optimizer_destroy(amp_optimizer *o) {
     if (!o) return;
+    if (o->apex) amp_apex_forget(o->apex, o);
     for (int64_t i = 0; i < o->count; i++) trained_end(&o->items[i]);
     amp_free(o->items);
     amp_free(o->groups);
@@ -309,6 +311,17 @@ static amp_status check_live(const char *what, const amp_optimizer *o) {
     return AMP_OK;
 }
 
+amp_status amp_masters_refresh(amp_optimizer *o) {
+    if (!o->masters_are_new) return AMP_OK;
+    amp_no_grad_here();
+    amp_scope_here();
+    for (int64_t i = 0; i < o->count; i++) {
+        const amp_trained *t = &o->items[i];
+        if (t->master && !amp_copy_(t->master, t->parameter)) return amp_pending_error();
+    }
+    return AMP_OK;
+}
+
 /* Under apex a master's gradient is unscaled, its parameter's is not. */
 amp_tensor *amp_trained_gradient(const amp_optimizer *o, const amp_trained *t) {
     return amp_tensor_grad(o->apex && t->master ? t->master : t->parameter);
@@ -337,6 +350,7 @@ static amp_status check_masters(const amp_optimizer *o) {
 }
 
 static amp_status step_all(amp_optimizer *o) {
+    o->masters_are_new = false;
     amp_no_grad_here();
     amp_scope_here();
     for (int64_t i = 0; i < o->count; i++) {
@@ -360,7 +374,12 @@ amp_status amp_optimizer_step(amp_optimizer *o) {
 amp_status amp_optimizer_zero_grad(amp_optimizer *o) {
     const amp_status status = check_live("optimizer_zero_grad", o);
     if (status != AMP_OK) return status;
-    for (int64_t i = 0; i < o->count; i++) (void)amp_tensor_zero_grad(o->items[i].parameter);
+    for (int64_t i = 0; i < o->count; i++) {
+        (void)amp_tensor_zero_grad(o->items[i].parameter);
+        amp_release(o->items[i].stash);
+        o->items[i].stash = NULL;
+    }
+    o->holds_scaled = false;
     drop_master_gradients(o);
     return amp_pending_error();
 }

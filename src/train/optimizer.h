@@ -31,11 +31,14 @@ struct amp_optimizer {
     int64_t group_count, group_capacity;
     /* Of apex: gradients are its masters', and stay scaled while it says so; the next step is left out. */
     struct amp_apex *apex;
-    bool skips_next, holds_scaled;
+    bool skips_next, holds_scaled, in_scaled_loss;
+    bool masters_are_new; /* no step and no state has made them: they follow what is written into their parameters */
 };
 
 /* Gives it a master with the values of `from`. */
 amp_status amp_trained_make_master(const char *what, amp_trained *t, amp_tensor *from);
+/* Masters that are new get the values of their parameters, which may have been loaded since. */
+amp_status amp_masters_refresh(amp_optimizer *o);
 /* What it is updated by; NULL: nothing. */
 amp_tensor *amp_trained_gradient(const amp_optimizer *o, const amp_trained *t);
 

@@ -92,6 +92,7 @@ amp_status amp_plateau_step(amp_plateau *p, double metric) {
     AMP_TRY(amp_pending_error());
     if (!p || isnan(metric))
         return amp_fail(AMP_ERROR_INVALID, "plateau_step: %s", p ? "the metric is NaN" : "the plateau is NULL");
+    AMP_TRY(settle_least(&p->options)); /* groups may have been added */
     amp_plateau_state *s = &p->state;
     const bool better = is_better(&p->options, metric, s->best);
     if (better) s->best = metric;

@@ -140,7 +140,8 @@ amp_status amp_optimizer_note_state(amp_loading *loading, amp_optimizer *o, cons
     amp_scope_here();
     loader l = {.base = {load_item}, .names = names, .tensors = tensors, .count = count, .loading = loading};
     AMP_TRY(walk(&l.base, o));
-    if (l.used == count) return AMP_OK;
+    static const bool loaded = false;
+    if (l.used == count) return amp_loading_bytes(loading, &o->masters_are_new, &loaded, sizeof loaded);
     return amp_fail(AMP_ERROR_INVALID, "%s: this %s has no '%.200s'", loading->what, o->algorithm->name,
                     unknown_name(&l, o));
 }

@@ -54,6 +54,13 @@ TEST(ApexScaler, GoesAsRecorded) {
     }
 }
 
+amp_apex *handle_of(bool enabled = true, bool caches = true) {
+    amp_init_args args = args_of<amp_init_args>();
+    args.enabled = amp_opt_bool(enabled);
+    args.enable_caching = amp_opt_bool(caches);
+    return amp_init_call(&args);
+}
+
 // ---- Levels ---------------------------------------------------------------------------------------------------------------
 // A model of a weight, and of a batch norm's weight.
 class Model {
@@ -322,6 +329,74 @@ TEST_F(Apex, AStepWithoutAScaledLossIsAnError) {
     amp_apex_destroy(apex);
 }
 
+TEST_F(Apex, WhatIsWrittenBeforeTheFirstStepCounts) {
+    const Model model;
+    amp_apex *apex = initialize({&model}, level("O2"));
+    const bool was = amp_grad_set_enabled(false);
+    op("fill_", {model.weight, 5.0}); // as by loading a file
+    amp_grad_set_enabled(was);
+    scale(model.loss(tensor(AMP_BF16, {2, 4})), model.optimizer, backward);
+    const std::vector<double> gradient = numbers_of(amp_tensor_grad(amp_optimizer_master(model.optimizer, 0)));
+    ASSERT_EQ(amp_optimizer_step(model.optimizer), AMP_OK);
+    std::vector<double> want;
+    for (const double g : gradient) want.push_back(5 - 0.5 * g);
+    expect_near(amp_optimizer_master(model.optimizer, 0), want, 1e-6);
+    amp_apex_destroy(apex);
+}
+
+TEST_F(Apex, TheTypeThatIsUsedDecidesWhetherTheScaleIsDynamic) {
+    const Model model;
+    amp_initialize_args args = level("O2");
+    args.cast_model_type = AMP_F16;
+    amp_apex *apex = initialize({&model}, args);
+    EXPECT_EQ(amp_apex_loss_scaler(apex, 0).loss_scale, 65536);
+    amp_apex_destroy(apex);
+}
+
+TEST_F(Apex, AnOptimizerIsNamedOnceAndInOneBlock) {
+    const Model model;
+    EXPECT_FALSE(initialize({&model, &model}, level("O2")));
+    EXPECT_NE(error().find("optimizer 1 is optimizer 0, too"), std::string::npos);
+    amp_initialize_args args = level("O1");
+    args.loss_scale = "dynamic";
+    amp_apex *apex = initialize({&model}, args);
+    amp_tensor *x = tensor(AMP_F32, {2, 4}, {1, 2, 3, 4});
+    scale(model.loss(x), model.optimizer, [&](amp_tensor *scaled) {
+        scale(model.loss(x), model.optimizer, [](amp_tensor *inner) { EXPECT_EQ(inner, nullptr); });
+        EXPECT_NE(error().find("in another block of a scaled loss"), std::string::npos);
+        backward(scaled);
+    });
+    EXPECT_TRUE(no_error());
+    amp_apex_destroy(apex);
+}
+
+TEST_F(Apex, ZeroGradTakesWhatWasPutAsideToo) {
+    const Model model, plain;
+    amp_initialize_args args = level("O1");
+    args.loss_scale = "dynamic";
+    amp_apex *apex = initialize({&model}, args);
+    amp_tensor *x = tensor(AMP_F32, {2, 4}, {1, 2, 3, 4});
+    scale(model.loss(x), model.optimizer, backward);
+    scale(model.loss(x), model.optimizer, backward, 0, true);
+    amp_optimizer_zero_grad(model.optimizer);
+    scale(model.loss(x), model.optimizer, backward);
+    backward(plain.loss(x));
+    EXPECT_EQ(numbers_of(amp_tensor_grad(model.weight)), numbers_of(amp_tensor_grad(plain.weight)));
+    amp_apex_destroy(apex);
+}
+
+TEST_F(Apex, OptimizersMayGoBeforeTheHandle) {
+    amp_apex *apex, *handle = handle_of();
+    {
+        const Model model, wrapped;
+        apex = initialize({&model}, level("O2"));
+        ASSERT_TRUE(amp_wrap_optimizer(handle, wrapped.optimizer, 1));
+    }
+    amp_apex_destroy(apex);
+    amp_apex_destroy(handle);
+    EXPECT_TRUE(no_error());
+}
+
 TEST_F(Apex, AnInfinitySkipsOneStepAndHalvesTheScale) {
     const Model model;
     amp_initialize_args args = level("O1");
@@ -448,12 +523,6 @@ TEST_F(Apex, StateOfScalers) {
 }
 
 // ---- The handle -----------------------------------------------------------------------------------------------------------
-amp_apex *handle_of(bool enabled = true, bool caches = true) {
-    amp_init_args args = args_of<amp_init_args>();
-    args.enabled = amp_opt_bool(enabled);
-    args.enable_caching = amp_opt_bool(caches);
-    return amp_init_call(&args);
-}
 
 TEST_F(Apex, TheHandleScalesOneLoss) {
     const Model model;
@@ -470,6 +539,14 @@ TEST_F(Apex, TheHandleScalesOneLoss) {
     amp_scale_loss_close(&scaled);
     EXPECT_EQ(numbers_of(amp_tensor_grad(model.weight)), plain);
     amp_apex_destroy(handle);
+}
+
+void scaled_by(amp_optimizer_wrapper *w, amp_tensor *loss) {
+    amp_scaled_loss scaled = amp_wrapped_scale_loss_open(w, loss);
+    amp_backward_args args = args_of<amp_backward_args>();
+    args.loss = scaled.loss;
+    amp_backward_call(&args);
+    amp_scale_loss_close(&scaled);
 }
 
 TEST_F(Apex, WrappedOptimizersHaveAScalerForEachLoss) {
@@ -491,6 +568,11 @@ TEST_F(Apex, WrappedOptimizersHaveAScalerForEachLoss) {
     EXPECT_EQ(error(), "wrapped_scale_loss: 3 losses since the last step; amp_wrap_optimizer was told of 2");
     EXPECT_EQ(amp_wrapped_step(w), AMP_SKIPPED);
     EXPECT_EQ(numbers_of(model.weight), before);
+    amp_optimizer_zero_grad(model.optimizer);
+    scaled_by(w, model.loss(tensor(AMP_F32, {2, 4}, {INFINITY})));
+    EXPECT_EQ(amp_optimizer_step(model.optimizer), AMP_OK) << "a step that is not the wrapper's is skipped as well";
+    EXPECT_EQ(numbers_of(model.weight), before);
+    EXPECT_EQ(amp_wrapped_step(w), AMP_SKIPPED);
     amp_optimizer_zero_grad(model.optimizer);
     amp_scaled_loss scaled = amp_wrapped_scale_loss_open(w, model.loss(tensor(AMP_F32, {2, 4})));
     backward(scaled.loss);
