@@ -25,6 +25,18 @@ typedef struct amp_block {
     struct amp_block *below, *above; /* large blocks: the neighbours in the memory that came from the hook at once */
 } amp_block;
 
+/* Whether a block that is freed is kept for the next request; not where AddressSanitizer is to see it go. */
+#if defined(__SANITIZE_ADDRESS__)
+#define AMP_BLOCKS_ARE_KEPT 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define AMP_BLOCKS_ARE_KEPT 0
+#endif
+#endif
+#ifndef AMP_BLOCKS_ARE_KEPT
+#define AMP_BLOCKS_ARE_KEPT 1
+#endif
+
 _Static_assert(sizeof(amp_block) <= AMP_BLOCK_HEADER, "the header must fit one alignment unit");
 
 /* Class k holds blocks of (4 + k % 4) << (SMALLEST_LOG - 2 + k / 4) bytes. */

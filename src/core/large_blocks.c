@@ -183,6 +183,7 @@ static size_t bound_before(size_t bytes) {
 /* Bytes of a segment for a block of so many: a share of what is in use at most, so that in a program that holds much, blocks of many
  * sizes find each other's room. The rest of it is not touched before it is wanted. */
 static size_t segment_for(size_t bytes) {
+    if (!AMP_BLOCKS_ARE_KEPT) return bytes;
     amp_lock(AMP_LOCK_MEMORY);
     const size_t share = most_in_use / SHARE, most = share < MOST_SEGMENT ? share : MOST_SEGMENT;
     amp_unlock(AMP_LOCK_MEMORY);

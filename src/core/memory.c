@@ -34,17 +34,6 @@ typedef struct local_cache {
     unsigned char counts[SMALL_CLASSES];
 } local_cache;
 
-#ifdef __SANITIZE_ADDRESS__
-#define CACHING 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CACHING 0
-#endif
-#endif
-#ifndef CACHING
-#define CACHING 1
-#endif
-
 /* Large blocks lie on huge pages where the system gives them on request: 180 MB of weights are read a tenth faster. */
 static void *default_allocate(void *context, size_t bytes, size_t alignment) {
     (void)context;
@@ -186,7 +175,7 @@ static size_t trim(void) {
 /* ---- Handing out and taking back ------------------------------------------------------------------------------- */
 static amp_block *take(unsigned size_class) {
     amp_block *b = NULL;
-    if (CACHING) b = size_class < SMALL_CLASSES ? take_small(size_class) : amp_large_take(size_class);
+    if (AMP_BLOCKS_ARE_KEPT) b = size_class < SMALL_CLASSES ? take_small(size_class) : amp_large_take(size_class);
     if (b) amp_count(&amp_counters_mine()->cached_bytes, -b->bytes);
     return b;
 }
@@ -220,7 +209,7 @@ AMP_HOT void amp_free(void *memory) {
     amp_counters *counters = amp_counters_mine();
     amp_count(&counters->live_bytes, -b->bytes);
     if (__builtin_expect(amp_debug, 0)) amp_debug_poison(memory, b->bytes - AMP_BLOCK_HEADER);
-    if (!CACHING || (is_small && __builtin_expect(!amp_block_is_current(b), 0))) {
+    if (!AMP_BLOCKS_ARE_KEPT || (is_small && __builtin_expect(!amp_block_is_current(b), 0))) {
         amp_block_to_system(b);
         return;
     }
