@@ -37,9 +37,10 @@ std::vector<double> numbers(const Shape &shape, int seed) {
     int64_t count = 1;
     for (int64_t n : shape) count *= n;
     std::vector<double> all;
+    auto state = uint32_t(seed);
     for (int64_t i = 0; i < count; i++) { // exact in bf16
-        seed = seed * 1103515245 + 12345;
-        all.push_back(double((seed >> 16) % 64) / 32);
+        state = state * 1103515245U + 12345U;
+        all.push_back(double((int32_t(state) >> 16) % 64) / 32);
     }
     return all;
 }
