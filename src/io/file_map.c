@@ -254,32 +254,23 @@ amp_status amp_file_write_tensor(amp_file_writer *writer, const amp_tensor *tens
     return AMP_OK;
 }
 
-/* The folder that the file lies in, for amp_free; NULL with an error. */
-static char *folder_of(const amp_file_writer *writer) {
-    const char *slash = strrchr(writer->path, '/');
-    const size_t length = slash == writer->path ? 1 : slash ? (size_t)(slash - writer->path) : 0;
-    char *folder = amp_alloc(length + 2);
-    if (!folder) {
-        (void)amp_fail(AMP_ERROR_MEMORY, "%s: %s: no memory for its folder's name", writer->who, writer->path);
-        return NULL;
-    }
-    memcpy(folder, length ? writer->path : ".", length ? length : 1);
-    folder[length ? length : 1] = '\0';
-    return folder;
-}
-
-/* A file system that cannot flush folders says EINVAL. */
-static amp_status flush_folder(const amp_file_writer *writer, const char *folder) {
+/* A file system that cannot flush folders says EINVAL. The path is cut at its last slash meanwhile: no memory is asked for where the file
+ * has its name already. */
+static amp_status flush_folder(amp_file_writer *writer) {
+    char *slash = strrchr(writer->path, '/');
+    if (slash) *slash = '\0';
+    const char *folder = !slash ? "." : slash == writer->path ? "/" : writer->path;
     const int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const int error = descriptor < 0 || fsync(descriptor) != 0 ? errno : 0;
+    if (slash) *slash = '/';
     if (descriptor >= 0) close(descriptor);
     if (error == 0 || error == EINVAL) return AMP_OK;
     return fail_errno(writer->who, writer->path, "flush its folder to the disk", error);
 }
 
-/* From its temporary name to the final one, on the disk: without the first flush a crash soon after the rename could leave an empty
- * file where a whole one was, and the rename itself must outlive one too. */
-static amp_status move_into(amp_file_writer *writer, const char *folder) {
+amp_status amp_file_commit(amp_file_writer *writer) {
+    AMP_TRY(flush_buffer(writer));
+    /* without it a crash soon after the rename could leave an empty file where a whole one was, and the rename itself must outlive one */
     if (fsync(writer->descriptor) != 0) return fail_errno(writer->who, writer->path, "flush it to the disk", errno);
     const int closed = close(writer->descriptor);
     writer->descriptor = -1;
@@ -289,16 +280,7 @@ static amp_status move_into(amp_file_writer *writer, const char *folder) {
     }
     amp_free(writer->temporary);
     writer->temporary = NULL;
-    return flush_folder(writer, folder);
-}
-
-amp_status amp_file_commit(amp_file_writer *writer) {
-    AMP_TRY(flush_buffer(writer));
-    char *folder = folder_of(writer); /* what can fail without a disk does so before anything has its name */
-    if (!folder) return amp_pending_error();
-    const amp_status status = move_into(writer, folder);
-    amp_free(folder);
-    return status;
+    return flush_folder(writer);
 }
 
 void amp_file_abandon(amp_file_writer *writer) {
