@@ -1,7 +1,6 @@
 /* A network learns handwritten digits, in f32, in bf16 and in f16 with a scaled loss, one after the other from the same beginning. What is of
  * libamp here is in digits/digit_net.c; the rest is for people who watch. */
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "curves.h"
 #include "digit_net.h"
 #include "measuring.h"
+#include "options.h"
 #include "terminal.h"
 
 static const char usage[] =
@@ -29,14 +29,13 @@ static const char usage[] =
     "\n"
     "Exit status: 0 if all went well, 1 if something failed, 2 for a wrong command line.\n";
 
-enum { FAILED = 1, WRONG_USAGE = 2, SENTENCE = 1024, TYPES = 3, MOST_EPOCHS = 1000, MOST_BATCH = 1024 };
+enum { FAILED = 1, WRONG_USAGE = 2, SENTENCE = 1024, TYPES = 3 };
 
 static const amp_dtype types[TYPES] = {AMP_F32, AMP_BF16, AMP_F16};
 
 typedef struct options {
     bool wanted[TYPES];
-    int epochs, batch, threads;
-    uint64_t seed;
+    double epochs, batch, seed, threads; /* whole numbers */
     const char *svg, *data;
 } options;
 
@@ -78,10 +77,10 @@ static amp_status train(digit_training *t, int epochs, result *r) {
 
 static int run_type(const options *o, const digit_data *data, amp_dtype dtype, result *r) {
     digit_training t;
-    r->losses = calloc((size_t)o->epochs * (size_t)(data->count / o->batch), sizeof *r->losses);
+    r->losses = calloc((size_t)o->epochs * (size_t)data->count, sizeof *r->losses);
     if (!r->losses) return terminal_complain("train_digits", FAILED, "no memory");
-    amp_status status = digit_training_create(&t, data, dtype, o->epochs, o->batch, o->seed);
-    if (status == AMP_OK) status = train(&t, o->epochs, r);
+    amp_status status = digit_training_create(&t, data, dtype, (int)o->epochs, (int64_t)o->batch, (uint64_t)o->seed);
+    if (status == AMP_OK) status = train(&t, (int)o->epochs, r);
     digit_training_destroy(&t);
     return status == AMP_OK ? 0 : terminal_complain("train_digits", FAILED, "%s", amp_last_error());
 }
@@ -106,7 +105,7 @@ static int run(const options *o, const digit_data *data) {
     result results[TYPES] = {{0}};
     int status = 0;
     printf("%d digits to learn from, %d held back; batches of %d, %d threads, %s\n\n", data->count - DIGITS_HELD_BACK,
-           DIGITS_HELD_BACK, o->batch, amp_get_num_threads(), amp_isa_name(amp_isa_best()));
+           DIGITS_HELD_BACK, (int)o->batch, amp_get_num_threads(), amp_isa_name(amp_isa_best()));
     printf("type        epoch        loss     accuracy    digits/s      time\n");
     for (int i = 0; i < TYPES && status == 0; i++) {
         if (o->wanted[i]) status = run_type(o, data, types[i], &results[i]);
@@ -117,14 +116,6 @@ static int run(const options *o, const digit_data *data) {
 }
 
 /* ---- Command line --------------------------------------------------------------------------------------------------- */
-static bool read_number(const char *text, long least, long most, int *number) {
-    char *end = NULL;
-    errno = 0;
-    const long value = strtol(text, &end, 10);
-    *number = (int)value;
-    return end != text && *end == 0 && errno == 0 && value >= least && value <= most;
-}
-
 static bool read_type(const char *text, bool *wanted) {
     bool any = false;
     for (int i = 0; i < TYPES; i++) {
@@ -134,57 +125,33 @@ static bool read_type(const char *text, bool *wanted) {
     return any;
 }
 
-static int complain_of(const char *name, const char *value, const char *expected) {
-    return terminal_complain("train_digits", WRONG_USAGE, "--%s is '%s'; expected %s", name, value, expected);
-}
-
-/* 0: go on; else the exit status plus one. */
+/* OPTIONS_GO_ON, or the exit status. */
 static int read_options(int argc, char **argv, options *o) {
-    static const struct option names[] = {{"dtype", required_argument, NULL, 'd'},
-                                          {"epochs", required_argument, NULL, 'e'},
-                                          {"batch", required_argument, NULL, 'b'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"svg", required_argument, NULL, 'o'},
-                                          {"data", required_argument, NULL, 'i'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
-    int letter, seed = 1;
-    while ((letter = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        if (letter == 'h') return printf("%s", usage) < 0 ? FAILED + 1 : 1;
-        if (letter == '?') return WRONG_USAGE + 1;
-        if (letter == 'd' && !read_type(optarg, o->wanted))
-            return 1 + complain_of("dtype", optarg, "f32, bf16, f16 or all");
-        if (letter == 'e' && !read_number(optarg, 1, MOST_EPOCHS, &o->epochs))
-            return 1 + complain_of("epochs", optarg, "a number from 1 to 1000");
-        if (letter == 'b' && !read_number(optarg, 1, MOST_BATCH, &o->batch))
-            return 1 + complain_of("batch", optarg, "a number from 1 to 1024");
-        if (letter == 's' && !read_number(optarg, 0, 1000000, &seed))
-            return 1 + complain_of("seed", optarg, "a number from 0 to 1000000");
-        if (letter == 't' && !read_number(optarg, 1, 4096, &o->threads))
-            return 1 + complain_of("threads", optarg, "a number from 1 to 4096");
-        if (letter == 'o') o->svg = optarg;
-        if (letter == 'i') o->data = optarg;
-    }
-    o->seed = (uint64_t)seed;
-    if (optind == argc) return 0;
-    return 1 + terminal_complain("train_digits", WRONG_USAGE, "'%s' is too much; see --help", argv[optind]);
+    const char *dtype = "all";
+    const option_row rows[] = {{.name = "dtype", .word = &dtype},
+                               {.name = "svg", .word = &o->svg},
+                               {.name = "data", .word = &o->data},
+                               {.name = "epochs", .number = &o->epochs, .least = 1, .most = 1000},
+                               {.name = "batch", .number = &o->batch, .least = 1, .most = 1024},
+                               {.name = "seed", .number = &o->seed, .least = 0, .most = 1000000},
+                               {.name = "threads", .number = &o->threads, .least = 1, .most = 4096},
+                               {0}};
+    const int status = options_read("train_digits", usage, argc, argv, rows, NULL, 0);
+    if (status != OPTIONS_GO_ON || read_type(dtype, o->wanted)) return status;
+    return terminal_complain("train_digits", WRONG_USAGE, "--dtype is '%s'; expected f32, bf16, f16 or all", dtype);
 }
 
 int main(int argc, char **argv) {
-    options o = {.wanted = {true, true, true},
-                 .epochs = 20,
-                 .batch = 64,
-                 .svg = "build/train_digits.svg",
-                 .data = ".deps/digits/digits.csv"};
-    const int stop = read_options(argc, argv, &o);
-    if (stop != 0) return stop - 1;
-    if (o.threads > 0) amp_set_num_threads(o.threads);
+    options o = {
+        .epochs = 20, .batch = 64, .seed = 1, .svg = "build/train_digits.svg", .data = ".deps/digits/digits.csv"};
+    int status = read_options(argc, argv, &o);
+    if (status != OPTIONS_GO_ON) return status;
+    if (o.threads > 0) amp_set_num_threads((int)o.threads);
     char why[SENTENCE];
     digit_data data;
     if (digit_data_read(o.data, 1, &data, why, sizeof why) != 0)
         return terminal_complain("train_digits", FAILED, "%s; `make train` fetches the digits", why);
-    const int status = run(&o, &data);
+    status = run(&o, &data);
     digit_data_free(&data);
     return status;
 }

@@ -1,7 +1,5 @@
 /* A small GPT learns to write in the manner of a folder's files, by default of this project's own sources. What is of libamp here is in
  * text/gpt.c and in `step`. */
-#include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +8,7 @@
 
 #include "gpt.h"
 #include "measuring.h"
+#include "options.h"
 #include "terminal.h"
 #include "text_files.h"
 
@@ -31,9 +30,7 @@ enum { FAILED = 1, WRONG_USAGE = 2, SENTENCE = 1024, MOST_TEXT = 16 << 20, HELD_
 
 typedef struct options {
     amp_dtype dtype;
-    int steps, batch, written, threads;
-    uint64_t seed;
-    double lr;
+    double steps, batch, lr, written, seed, threads; /* whole numbers but lr */
     const char *folder;
 } options;
 
@@ -61,7 +58,7 @@ static amp_tensor *numbers_of(const char *text, size_t bytes) {
 static amp_status trainer_create(trainer *t, options *o, const char *text, size_t bytes) {
     amp_scope_here();
     *t = (trainer){.options = o};
-    amp_manual_seed(o->seed);
+    amp_manual_seed((uint64_t)o->seed);
     const size_t held = bytes / HELD_BACK;
     t->text = numbers_of(text, bytes - held);
     t->held = numbers_of(text + bytes - held, held);
@@ -86,9 +83,9 @@ static void trainer_destroy(trainer *t) {
 /* The loss of `batch` pieces from anywhere in a text. */
 static amp_tensor *loss_of(const trainer *t, amp_tensor *text) {
     const options *o = t->options;
-    amp_tensor *starts = amp_randint(amp_tensor_size(text, 0) - GPT_CONTEXT, AMP_DIMS(o->batch, 1));
+    amp_tensor *starts = amp_randint(amp_tensor_size(text, 0) - GPT_CONTEXT, AMP_DIMS((int64_t)o->batch, 1));
     amp_tensor *places = amp_add(starts, amp_arange(amp_int(GPT_CONTEXT + 1)));
-    amp_tensor *pieces = amp_reshape(amp_index_select(text, 0, amp_flatten(places)), AMP_DIMS(o->batch, -1));
+    amp_tensor *pieces = amp_reshape(amp_index_select(text, 0, amp_flatten(places)), AMP_DIMS((int64_t)o->batch, -1));
     amp_autocast_here(AMP_DEVICE_CPU, .dtype = o->dtype == AMP_F16 ? AMP_F16 : AMP_BF16,
                       .enabled = AMP_SET(o->dtype != AMP_F32));
     return gpt_loss(&t->model, amp_narrow(pieces, 1, 0, GPT_CONTEXT), amp_narrow(pieces, 1, 1, GPT_CONTEXT));
@@ -120,7 +117,7 @@ static double held_back_bits(const trainer *t) {
 
 /* On a terminal one line that is written over; else ten in all. */
 static void show(const trainer *t, int done, double loss, double seconds) {
-    const int steps = t->options->steps;
+    const int steps = (int)t->options->steps;
     const bool live = isatty(STDOUT_FILENO), is_last = done == steps;
     if (!is_last && (live ? done % SHOWN_EACH : done % ((steps + 9) / 10)) != 0) return;
     const double rate = (double)done * t->options->batch * GPT_CONTEXT / seconds;
@@ -143,7 +140,7 @@ static amp_status train(trainer *t) {
 /* ---- What it writes ------------------------------------------------------------------------------------------------- */
 static amp_status write_text(const trainer *t) {
     static const char given[] = "/* ";
-    const int count = t->options->written, known = (int)sizeof given - 1;
+    const int count = (int)t->options->written, known = (int)sizeof given - 1;
     char *text = malloc((size_t)(known + count));
     if (!text) return AMP_ERROR_MEMORY;
     memcpy(text, given, (size_t)known);
@@ -173,12 +170,6 @@ static int run(options *o, const char *text, size_t bytes, int files) {
 }
 
 /* ---- Command line --------------------------------------------------------------------------------------------------- */
-static bool read_number(const char *text, double least, double most, bool is_whole, double *number) {
-    char *end = NULL;
-    *number = strtod(text, &end);
-    return end != text && *end == 0 && *number >= least && *number <= most && (!is_whole || *number == floor(*number));
-}
-
 static bool read_type(const char *text, amp_dtype *dtype) {
     static const amp_dtype types[] = {AMP_F32, AMP_BF16, AMP_F16};
     for (int i = 0; i < 3; i++) {
@@ -189,62 +180,32 @@ static bool read_type(const char *text, amp_dtype *dtype) {
     return false;
 }
 
-/* What the options with a number take. */
-typedef struct numbered {
-    const char *name, *expected;
-    double least, most, value;
-    bool is_whole;
-} numbered;
-
-enum { STEPS, BATCH, LR, WRITE, SEED, THREADS, NUMBERS };
-
-static int complain_of(const char *name, const char *expected) {
-    return terminal_complain("train_text", WRONG_USAGE, "--%s is '%s'; expected %s", name, optarg, expected);
-}
-
-/* 0: go on; else the exit status plus one. */
-static int read_options(int argc, char **argv, numbered *numbers, options *o) {
-    struct option names[NUMBERS + 3] = {{"dtype", required_argument, NULL, 'd'}, {"help", no_argument, NULL, 'h'}};
-    for (int i = 0; i < NUMBERS; i++) names[i + 2] = (struct option){numbers[i].name, required_argument, NULL, i};
-    int letter;
-    while ((letter = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        if (letter == 'h') return printf("%s", usage) < 0 ? FAILED + 1 : 1;
-        if (letter == '?') return WRONG_USAGE + 1;
-        if (letter == 'd') {
-            if (!read_type(optarg, &o->dtype)) return 1 + complain_of("dtype", "f32, bf16 or f16");
-            continue;
-        }
-        numbered *n = &numbers[letter];
-        if (!read_number(optarg, n->least, n->most, n->is_whole, &n->value))
-            return 1 + complain_of(n->name, n->expected);
-    }
-    if (optind < argc) o->folder = argv[optind];
-    if (optind + 1 >= argc) return 0;
-    return 1 + terminal_complain("train_text", WRONG_USAGE, "one folder at a time, not %d", argc - optind);
+/* OPTIONS_GO_ON, or the exit status. */
+static int read_options(int argc, char **argv, options *o) {
+    const char *dtype = "bf16";
+    const option_row rows[] = {{.name = "dtype", .word = &dtype},
+                               {.name = "steps", .number = &o->steps, .least = 1, .most = 1000000},
+                               {.name = "batch", .number = &o->batch, .least = 1, .most = 1024},
+                               {.name = "lr", .number = &o->lr, .least = 0, .most = 1, .is_real = true},
+                               {.name = "write", .number = &o->written, .least = 0, .most = 100000},
+                               {.name = "seed", .number = &o->seed, .least = 0, .most = 1000000},
+                               {.name = "threads", .number = &o->threads, .least = 1, .most = 4096},
+                               {0}};
+    const int status = options_read("train_text", usage, argc, argv, rows, &o->folder, 1);
+    if (status != OPTIONS_GO_ON || read_type(dtype, &o->dtype)) return status;
+    return terminal_complain("train_text", WRONG_USAGE, "--dtype is '%s'; expected f32, bf16 or f16", dtype);
 }
 
 int main(int argc, char **argv) {
-    numbered numbers[NUMBERS] = {[STEPS] = {"steps", "a number from 1 to 1000000", 1, 1e6, 500, true},
-                                 [BATCH] = {"batch", "a number from 1 to 1024", 1, 1024, 16, true},
-                                 [LR] = {"lr", "a number from 0 to 1", 0, 1, 0.002, false},
-                                 [WRITE] = {"write", "a number from 0 to 100000", 0, 1e5, 400, true},
-                                 [SEED] = {"seed", "a number from 0 to 1000000", 0, 1e6, 1, true},
-                                 [THREADS] = {"threads", "a number from 1 to 4096", 1, 4096, 0, true}};
-    options o = {.dtype = AMP_BF16, .folder = "."};
-    const int stop = read_options(argc, argv, numbers, &o);
-    if (stop != 0) return stop - 1;
-    o.steps = (int)numbers[STEPS].value;
-    o.batch = (int)numbers[BATCH].value;
-    o.lr = numbers[LR].value;
-    o.written = (int)numbers[WRITE].value;
-    o.seed = (uint64_t)numbers[SEED].value;
-    if (numbers[THREADS].value > 0) amp_set_num_threads((int)numbers[THREADS].value);
+    options o = {.steps = 500, .batch = 16, .lr = 0.002, .written = 400, .seed = 1, .folder = "."};
+    int status = read_options(argc, argv, &o);
+    if (status != OPTIONS_GO_ON) return status;
+    if (o.threads > 0) amp_set_num_threads((int)o.threads);
     char why[SENTENCE];
     size_t bytes = 0;
     int files = 0;
     char *text = text_files_read(o.folder, MOST_TEXT, &bytes, &files, why, sizeof why);
     if (!text) return terminal_complain("train_text", FAILED, "%s", why);
-    int status = 0;
     if (bytes / HELD_BACK > GPT_CONTEXT)
         status = run(&o, text, bytes, files);
     else

@@ -4,19 +4,14 @@
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 
-PROGRAM = sys.argv.pop(1)
+from example import ErrorsOfExample, run
+
 MODELS = ".deps/models/ppocr"
-
-
-def run(*arguments):
-    done = subprocess.run([PROGRAM, *arguments], capture_output=True, timeout=600, check=False)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def drawn():
@@ -56,13 +51,7 @@ class Sample(unittest.TestCase):
         self.assertNotIn("\033", out, "colours are for terminals")
 
 
-class Errors(unittest.TestCase):
-    def fails(self, status, sentence, *arguments):
-        actual, out, err = run(*arguments)
-        self.assertEqual((actual, out), (status, ""))
-        self.assertIn(sentence, err)
-        self.assertEqual(err.count("\n"), 1, err)
-
+class Errors(ErrorsOfExample):
     def test_pictures(self):
         self.fails(1, "ocr: no/such.png: cannot be read as a PNG file: No such file", "no/such.png")
         self.fails(1, "ocr: README.md: cannot be read as a PNG file: ", "README.md")

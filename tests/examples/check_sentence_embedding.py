@@ -4,17 +4,12 @@
 import json
 import os
 import re
-import subprocess
 import sys
 import unittest
 
-PROGRAM = sys.argv.pop(1)
+from example import ErrorsOfExample, run
+
 MODEL = ".deps/models/all-MiniLM-L6-v2"
-
-
-def run(*arguments, stdin=b""):
-    done = subprocess.run([PROGRAM, *arguments], input=stdin, capture_output=True, timeout=300, check=False)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def embed(*arguments, stdin=b""):
@@ -104,15 +99,10 @@ class Report(unittest.TestCase):
         self.assertNotIn("\x9b", out)
 
 
-class Errors(unittest.TestCase):
-    def fails(self, status, sentence, *arguments, stdin=b""):
-        actual, out, err = run(*arguments, stdin=stdin)
-        self.assertEqual((actual, out), (status, ""))
-        self.assertIn(sentence, err)
-
+class Errors(ErrorsOfExample):
     def test_text_that_is_not_utf8(self):
         self.fails(1, "line 2: the text is not UTF-8: byte 0xE9 at offset 3", "--json", stdin=b"fine\ncaf\xe9\nfine\n")
-        self.fails(1, "line 3: the text is not UTF-8", stdin=b"\n\n\xff\n")
+        self.fails(1, "line 3: the text is not UTF-8", stdin=b"\n\n\xff\n", lines=2)
         self.fails(1, "argument 1: the text is not UTF-8", b"\xff")
 
     def test_missing_model(self):
@@ -122,7 +112,7 @@ class Errors(unittest.TestCase):
     def test_command_line(self):
         self.fails(2, "--threads takes a number from 1 to 4096, not 'many'", "--threads", "many")
         self.fails(2, "--max-tokens takes a number from 2 to 512, not '513'", "--max-tokens", "513")
-        self.fails(2, "unrecognized option '--nonsense'", "--nonsense")
+        self.fails(2, "unrecognized option '--nonsense'", "--nonsense", lines=2)
 
     def test_nonsense_isa(self):
         os.environ["AMP_MAX_ISA"] = "nonsense"

@@ -3,20 +3,15 @@
 
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 
-PROGRAM = sys.argv.pop(1)
+from example import ErrorsOfExample, run
+
 DIGITS = ".deps/digits/digits.csv"
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def run(*arguments):
-    done = subprocess.run([PROGRAM, *arguments], capture_output=True, timeout=600, check=False)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 class Learning(unittest.TestCase):
@@ -47,13 +42,7 @@ class Learning(unittest.TestCase):
         self.assertEqual(*pictures)
 
 
-class Errors(unittest.TestCase):
-    def fails(self, status, sentence, *arguments):
-        actual, out, err = run(*arguments)
-        self.assertEqual((actual, out), (status, ""))
-        self.assertIn(sentence, err)
-        self.assertEqual(err.count("\n"), 1, err)
-
+class Errors(ErrorsOfExample):
     def test_digits(self):
         self.fails(1, "train_digits: no/such.csv: No such file", "--data", "no/such.csv")
         self.fails(1, "train_digits: README.md:1: expected 64 pixels from 0 to 16", "--data", "README.md")

@@ -3,17 +3,15 @@
 
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 
-PROGRAM = sys.argv.pop(1)
+from example import ErrorsOfExample, run as run_example
 
 
 def run(*arguments):
-    done = subprocess.run([PROGRAM, *arguments], capture_output=True, timeout=600, check=False)
-    return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode()
+    return run_example(*arguments, errors="replace")  # what it writes are bytes
 
 
 class Learning(unittest.TestCase):
@@ -37,13 +35,7 @@ class Learning(unittest.TestCase):
             self.assertEqual(*results, dtype)
 
 
-class Errors(unittest.TestCase):
-    def fails(self, status, sentence, *arguments):
-        actual, out, err = run(*arguments)
-        self.assertEqual((actual, out), (status, ""))
-        self.assertIn(sentence, err)
-        self.assertEqual(err.count("\n"), 1, err)
-
+class Errors(ErrorsOfExample):
     def test_folders(self):
         self.fails(1, "train_text: no/such: No such file", "no/such")
         with tempfile.TemporaryDirectory() as folder:
@@ -55,7 +47,7 @@ class Errors(unittest.TestCase):
     def test_command_line(self):
         self.fails(2, "--dtype is 'f64'; expected f32, bf16 or f16", "--dtype", "f64")
         self.fails(2, "--steps is '1.5'; expected a number from 1 to 1000000", "--steps", "1.5")
-        self.fails(2, "one folder at a time, not 2", "a", "b")
+        self.fails(2, "'b' is too much", "a", "b")
         self.assertEqual(run("--nonsense")[0], 2)
         self.assertIn("Exit status", run("--help")[1])
 

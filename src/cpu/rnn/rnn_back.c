@@ -9,8 +9,8 @@
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
 #include "cpu/cpu_steps.h"
-#include "cpu/product/matmul.h"
 #include "cpu/registry/kernels.h"
+#include "cpu/rnn/rnn_weight.h"
 
 enum { GATE_COST = 40 }; /* simple operations that one element of h is worth */
 
@@ -29,28 +29,10 @@ typedef struct back {
 } back;
 
 /* ---- Products --------------------------------------------------------------------------------------------------- */
-/* x·W of a weight W [k, n]. */
-static amp_matmul product_with(const amp_tensor *weight, const amp_packed_b *packed) {
-    return (amp_matmul){
-        .n = weight->shape[1],
-        .k = weight->shape[0],
-        .b = {.tensor = (amp_tensor *)(uintptr_t)weight, .row = weight->strides[0], .column = weight->strides[1]},
-        .alpha = 1,
-        .b_is_weight = true,
-        .packed = packed};
-}
-
-static amp_status pack(amp_call *call, amp_tensor *weight, amp_packed_b *packed) {
-    if (!weight) return AMP_OK;
-    AMP_TRY(amp_cpu_matmul_operand(call, weight, true));
-    const amp_matmul p = product_with(weight, NULL);
-    return amp_cpu_matmul_pack(call, &p, packed);
-}
-
 /* Step t of rows by step, f32, which enter the product in the pass's dtype. */
 static amp_status multiply(const back *b, amp_tensor *rows, int64_t t, const amp_tensor *weight,
                            const amp_packed_b *packed, amp_tensor *to, bool onto) {
-    amp_matmul p = product_with(weight, packed);
+    amp_matmul p = amp_rnn_product(weight, false, packed);
     amp_tensor step = *rows, narrow = {.dtype = b->dtype, .source = &step}; /* products look at nothing else */
     step.offset += t * b->l->batch * p.k;
     p.m = b->l->batch;
@@ -180,8 +162,8 @@ static amp_status choose_kernels(back *b) {
 static amp_status run_layer(back *b) {
     AMP_TRY(choose_kernels(b));
     AMP_TRY(make_room(b));
-    AMP_TRY(pack(b->call, b->l->w_hh, &b->hh));
-    AMP_TRY(pack(b->call, b->l->w_hr, &b->hr));
+    AMP_TRY(amp_rnn_pack(b->call, b->l->w_hh, false, &b->hh));
+    AMP_TRY(amp_rnn_pack(b->call, b->l->w_hr, false, &b->hr));
     return run_steps(b);
 }
 

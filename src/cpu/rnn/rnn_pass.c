@@ -11,6 +11,7 @@
 #include "cpu/product/matmul.h"
 #include "cpu/registry/kernels.h"
 #include "cpu/rnn/rnn.h"
+#include "cpu/rnn/rnn_weight.h"
 
 enum {
     GATES_AT_A_TIME =
@@ -51,30 +52,12 @@ static amp_tensor *shifted(window *w, const amp_tensor *t, int64_t elements) {
     return &w->tensor;
 }
 
-/* x·Wᵀ of a weight W [n, k]. */
-static amp_matmul product_with(const amp_tensor *weight, const amp_packed_b *packed) {
-    return (amp_matmul){
-        .n = weight->shape[0],
-        .k = weight->shape[1],
-        .b = {.tensor = (amp_tensor *)(uintptr_t)weight, .row = weight->strides[1], .column = weight->strides[0]},
-        .alpha = 1,
-        .b_is_weight = true,
-        .packed = packed};
-}
-
-static amp_status pack(amp_call *call, amp_tensor *weight, amp_packed_b *packed) {
-    if (!weight) return AMP_OK;
-    AMP_TRY(amp_cpu_matmul_operand(call, weight, true));
-    const amp_matmul p = product_with(weight, NULL);
-    return amp_cpu_matmul_pack(call, &p, packed);
-}
-
 /* The gates of `steps` steps from the `first` on: all rows in one product where they lie evenly, else by step or by
  * batch entry, whichever are fewer. */
 static amp_status multiply_inputs(const run *r, int64_t first, int64_t steps) {
     const amp_rnn_pass *l = r->l;
     window w;
-    amp_matmul p = product_with(l->w_ih, &r->ih);
+    amp_matmul p = amp_rnn_product(l->w_ih, true, &r->ih);
     const int64_t row = l->in.batch, time = l->in.time, out_row = r->columns, out_time = l->batch * r->columns;
     p.bias = r->bias;
     p.a = (amp_matrix){.tensor = shifted(&w, l->in.tensor, first * time), .row = row, .column = l->in.column};
@@ -98,7 +81,7 @@ static amp_status multiply_inputs(const run *r, int64_t first, int64_t steps) {
 /* h·W_hhᵀ, added to the gates of one step, or for a GRU beside them. */
 static amp_status multiply_state(const run *r, const amp_matrix *h, int64_t step) {
     window w;
-    amp_matmul p = product_with(r->l->w_hh, &r->hh);
+    amp_matmul p = amp_rnn_product(r->l->w_hh, true, &r->hh);
     p.m = r->l->batch;
     p.a = *h;
     p.c = (amp_matrix){.row = r->columns, .column = 1};
@@ -115,7 +98,7 @@ static amp_status multiply_state(const run *r, const amp_matrix *h, int64_t step
 
 static amp_status project(const run *r, amp_tensor *to) {
     const amp_rnn_pass *l = r->l;
-    amp_matmul p = product_with(l->w_hr, &r->hr);
+    amp_matmul p = amp_rnn_product(l->w_hr, true, &r->hr);
     p.m = l->batch;
     p.a = (amp_matrix){.tensor = r->unprojected, .row = l->hidden, .column = 1};
     p.c = (amp_matrix){.tensor = to, .row = l->out.batch, .column = 1};
@@ -327,9 +310,9 @@ static amp_status run_layer(run *r) {
     AMP_TRY(choose_kernels(r));
     AMP_TRY(prepare_biases(r));
     AMP_TRY(l->workspace ? take_workspace(r) : make_room(r));
-    AMP_TRY(pack(r->call, l->w_ih, &r->ih));
-    AMP_TRY(pack(r->call, l->w_hh, &r->hh));
-    AMP_TRY(pack(r->call, l->w_hr, &r->hr));
+    AMP_TRY(amp_rnn_pack(r->call, l->w_ih, true, &r->ih));
+    AMP_TRY(amp_rnn_pack(r->call, l->w_hh, true, &r->hh));
+    AMP_TRY(amp_rnn_pack(r->call, l->w_hr, true, &r->hr));
     return run_steps(r);
 }
 
