@@ -418,35 +418,22 @@ TEST_F(FirstRun, MemoryMayEndAnywhere) {
     const std::vector<double> want = run({few});
     amp_release(kept);
     kept = nullptr;
-    Ending ending;
-    const amp_allocator allocator = {Ending::allocate, Ending::release, &ending};
     const Function function = source_.function;
-    amp_memory_trim();
-    EXPECT_EQ(amp_set_allocator(&allocator), AMP_OK);
-    for (long enough = 0;; enough++) {
-        const Scope scope;
-        make(function);
-        amp_cast_cache_clear();
-        amp_memory_trim();
-        kept = nullptr;
-        ending.failed = 0;
-        ending.left = enough;
-        amp_tensor *y = nullptr;
-        const amp_status status = amp_graph_run(graph_, &few, 1, &y, 1);
-        ending.left = LONG_MAX;
-        if (status == AMP_OK) {
-            EXPECT_EQ(numbers_of(y), want);
-        } else {
-            EXPECT_TRUE(failed_with(AMP_ERROR_MEMORY, {"no memory"}));
-        }
-        amp_release(kept);
-        kept = nullptr;
-        if (ending.failed == 0) break;
+    {
+        EndingMemory memory;
+        memory.until_it_works([&] {
+            make(function);
+            amp_cast_cache_clear();
+            kept = nullptr;
+            amp_tensor *y = nullptr;
+            if (amp_graph_run(graph_, &few, 1, &y, 1) == AMP_OK) EXPECT_EQ(numbers_of(y), want);
+            amp_release(kept);
+            kept = nullptr;
+        });
+        amp_graph_release(graph_);
+        graph_ = nullptr;
     }
     make(function);
-    amp_cast_cache_clear();
-    amp_memory_trim();
-    EXPECT_EQ(amp_set_allocator(nullptr), AMP_OK);
 }
 
 } // namespace

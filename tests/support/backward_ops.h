@@ -83,28 +83,10 @@ inline void expect_same_with_threads(const std::function<Tensors()> &make) {
 inline void expect_to_survive_refusals(const std::function<Tensors()> &make) {
     const auto want = numbers(make());
     ASSERT_FALSE(want.empty());
-    Ending ending;
-    const amp_allocator allocator = {Ending::allocate, Ending::release, &ending};
-    amp_memory_trim();
-    ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
-    bool went = false;
-    for (long enough = 0; !went; enough++) {
-        const Scope scope;
-        ending.failed = 0;
-        amp_memory_trim();
-        ending.left = enough;
-        const Tensors got = make();
-        ending.left = LONG_MAX;
-        went = ending.failed == 0;
-        if (went) {
-            EXPECT_EQ(numbers(got), want) << enough;
-        } else if (got.empty()) {
-            EXPECT_TRUE(failed_with(AMP_ERROR_MEMORY, {"no memory"})) << enough;
-        }
-        amp_clear_error();
-    }
-    amp_memory_trim();
-    EXPECT_EQ(amp_set_allocator(nullptr), AMP_OK);
+    EndingMemory memory;
+    memory.until_it_works([&] { (void)make(); });
+    const Scope scope;
+    EXPECT_EQ(numbers(make()), want);
 }
 
 } // namespace backward_ops

@@ -280,26 +280,8 @@ TEST_F(Lbfgs, BadInputIsOneSentence) {
     amp_lbfgs_destroy(l);
 }
 
-// Calls until memory suffices; in between, the parameters stay as they are.
-void until_it_works(Ending &ending, const std::function<void()> &call, const std::function<void()> &failed) {
-    for (long enough = 0;; enough++) {
-        amp_memory_trim();
-        ending.failed = 0;
-        ending.left = enough;
-        call();
-        ending.left = LONG_MAX;
-        if (amp_last_status() == AMP_OK) return;
-        EXPECT_GT(ending.failed, 0) << amp_last_error();
-        EXPECT_TRUE(failed_with(AMP_ERROR_MEMORY, {"memory"})) << enough;
-        failed();
-    }
-}
-
 TEST_F(Lbfgs, MemoryMayEndAnywhere) {
-    Ending ending;
-    const amp_allocator allocator = {Ending::allocate, Ending::release, &ending};
-    amp_memory_trim();
-    ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
+    EndingMemory memory;
     for (const amp_line_search search : {AMP_LINE_SEARCH_NONE, AMP_STRONG_WOLFE}) {
         const Scope scope;
         Problem task = problem();
@@ -311,24 +293,18 @@ TEST_F(Lbfgs, MemoryMayEndAnywhere) {
         args.max_iter = amp_opt_int(3);
         args.line_search = search;
         amp_state state = {};
-        until_it_works(
-            ending, [&] { l = amp_lbfgs_create(&args); }, [&] { EXPECT_FALSE(l); });
-        until_it_works(
-            ending, [&] { (void)amp_lbfgs_step(l, closure, &task); }, [&] { EXPECT_EQ(numbers(task), before); });
-        until_it_works(
-            ending, [&] { state = amp_lbfgs_state(l); }, [&] { EXPECT_EQ(state.count, 0); });
-        until_it_works(
-            ending, [&] { (void)amp_lbfgs_load_state(other, state.names, state.tensors, state.count); },
-            [&] { EXPECT_EQ(amp_lbfgs_evaluations(other), 0); });
+        memory.until_it_works([&] { l = amp_lbfgs_create(&args); }, [&] { EXPECT_FALSE(l); });
+        memory.until_it_works([&] { (void)amp_lbfgs_step(l, closure, &task); },
+                              [&] { EXPECT_EQ(numbers(task), before); });
+        memory.until_it_works([&] { state = amp_lbfgs_state(l); }, [&] { EXPECT_EQ(state.count, 0); });
+        memory.until_it_works([&] { (void)amp_lbfgs_load_state(other, state.names, state.tensors, state.count); },
+                              [&] { EXPECT_EQ(amp_lbfgs_evaluations(other), 0); });
         EXPECT_EQ(amp_lbfgs_evaluations(other), amp_lbfgs_evaluations(l));
         amp_state_free(state);
         amp_lbfgs_destroy(l);
         amp_lbfgs_destroy(other);
         drop();
     }
-    amp_memory_trim();
-    EXPECT_EQ(amp_set_allocator(nullptr), AMP_OK);
-    EXPECT_EQ(ending.out, 0) << "left behind";
 }
 
 } // namespace

@@ -431,44 +431,20 @@ TEST_F(TrainingFiles, AParameterThatWasReleasedIsNamed) {
 }
 
 TEST_F(TrainingFiles, MemoryMayEndAnywhere) {
-    Ending ending;
-    const amp_allocator allocator = {Ending::allocate, Ending::release, &ending};
-    amp_memory_trim();
-    ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
-    {
-        const Scope scope;
-        Training first(1), second(10);
-        first.steps(2);
-        ending.left = LONG_MAX;
-        ASSERT_EQ(save(first), AMP_OK);
-        const auto want = first.numbers(), before = second.numbers();
-        const auto until_it_works = [&](const std::function<amp_status()> &call, const std::function<void()> &failed) {
-            for (long enough = 0;; enough++) {
-                amp_memory_trim();
-                ending.failed = 0;
-                ending.left = enough;
-                const amp_status status = call();
-                ending.left = LONG_MAX;
-                if (status == AMP_OK) return;
-                EXPECT_GT(ending.failed, 0) << amp_last_error();
-                EXPECT_TRUE(failed_with(AMP_ERROR_MEMORY, {"no memory"})) << enough;
-                failed();
-            }
-        };
-        until_it_works([&] { return save(first); }, [&] { EXPECT_EQ(files(), 1u); });
-        until_it_works([&] { return save_parameters(first.p); }, [] {});
-        until_it_works([&] { return amp_parameters_load(second.p, path().c_str()); },
-                       [&] { ASSERT_EQ(second.numbers(), before) << "nothing is changed"; });
-        ASSERT_EQ(save(first), AMP_OK);
-        const auto loaded = second.numbers();
-        until_it_works([&] { return load(second); },
-                       [&] { ASSERT_EQ(second.numbers(), loaded) << "nothing is changed"; });
-        EXPECT_EQ(second.numbers(), want);
-    }
-    amp_cast_cache_clear();
-    amp_memory_trim();
-    EXPECT_EQ(amp_set_allocator(nullptr), AMP_OK);
-    EXPECT_EQ(ending.out, 0) << "left behind";
+    EndingMemory memory;
+    const Scope scope;
+    Training first(1), second(10);
+    first.steps(2);
+    ASSERT_EQ(save(first), AMP_OK);
+    const auto want = first.numbers(), before = second.numbers();
+    memory.until_it_works([&] { save(first); }, [&] { EXPECT_EQ(files(), 1u); });
+    memory.until_it_works([&] { save_parameters(first.p); });
+    memory.until_it_works([&] { amp_parameters_load(second.p, path().c_str()); },
+                          [&] { ASSERT_EQ(second.numbers(), before) << "nothing is changed"; });
+    ASSERT_EQ(save(first), AMP_OK);
+    const auto loaded = second.numbers();
+    memory.until_it_works([&] { load(second); }, [&] { ASSERT_EQ(second.numbers(), loaded) << "nothing is changed"; });
+    EXPECT_EQ(second.numbers(), want);
 }
 
 } // namespace
