@@ -169,8 +169,11 @@ static char *describe(const level *l, const amp_apex_properties *before, const a
     char *text = amp_alloc(BYTES), heading[128];
     if (!text) return NULL;
     snprintf(heading, sizeof heading, "%s: %s", l->name, l->about);
-    const int used = write_properties(text, BYTES, heading, before);
-    (void)write_properties(text + used, BYTES - (size_t)used, "with what was overridden:", after);
+    const size_t used = (size_t)write_properties(text, BYTES, heading, before);
+    (void)write_properties(text + used, BYTES - used, "with what was overridden:", after);
+    const size_t own = strlen(heading), all = strlen("with what was overridden:");
+    if (strncmp(text + own, text + used + all, used - own) == 0)
+        snprintf(text + used, BYTES - used, "nothing was overridden\n");
     return text;
 }
 
