@@ -6,11 +6,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "amp/ops.h"
 #include "call/ahead.h"
 #include "call/backend.h"
 #include "core/memory.h"
 #include "core/thread.h"
 #include "dispatch/layers.h"
+#include "generated/op_ids.h"
 #include "policy/place.h"
 #include "policy/rules.h"
 #include "policy/user_ops.h"
@@ -164,21 +166,29 @@ static void add_operands(amp_capture *c, const amp_call *call, written *w) {
     }
 }
 
-static const amp_tensor *argument_of(const amp_call *call, const char *name) {
-    for (int i = 0; i < call->op->arg_count; i++) {
-        if (strcmp(call->op->args[i].name, name) == 0) return *amp_call_tensor(call, &call->op->args[i]);
+/* A row of a dense f32 matrix, wherever it lies in a file, is all zeros. */
+static bool is_row_of_zeros(const amp_tensor *t, int64_t row, int64_t length) {
+    const char *at = (const char *)amp_storage_bytes(t->storage) + (t->offset + row * length) * (int64_t)sizeof(float);
+    for (int64_t i = 0; i < length; i++) {
+        float value;
+        memcpy(&value, at + i * (int64_t)sizeof value, sizeof value);
+        if (value != 0) return false;
     }
-    return NULL;
+    return true;
 }
 
 /* Fourier transforms of overlapping windows, as exporters write them: a convolution of one line with K / 2 + 1 cosines and as many
- * sines. stft is in f32 on the CPU; so are they, for much of what is added up cancels. */
-static bool is_transform(const amp_call *call) {
-    if (call->device != AMP_DEVICE_CPU || strcmp(call->op->name, "conv1d") != 0 || argument_of(call, "bias"))
-        return false;
-    const amp_tensor *weight = argument_of(call, "weight");
-    return weight && weight->rank == 3 && weight->shape[1] == 1 && weight->shape[2] > 2 &&
-           weight->shape[0] == 2 * (weight->shape[2] / 2 + 1);
+ * sines, of which the first, of frequency 0, is 0: a row that no convolution which was learned has. stft is in f32 on the CPU; so are
+ * they, for much of what is added up cancels. */
+static bool is_transform(const amp_capture *c, const amp_call *call) {
+    if (call->device != AMP_DEVICE_CPU || call->op->id != AMP_OP_ID_conv1d) return false;
+    const amp_conv1d_args *a = call->args;
+    const amp_tensor *w = a->weight;
+    if (a->bias || w->rank != 3 || w->dtype != AMP_F32 || w->shape[1] != 1 || w->shape[2] <= 2) return false;
+    const int64_t frequencies = w->shape[2] / 2 + 1;
+    const bool has_elements =
+        w->storage && !w->storage->is_ahead && amp_tensor_is_dense(w) && (!is_marked(c, w) || depends_of(c, w) == 0);
+    return w->shape[0] == 2 * frequencies && has_elements && is_row_of_zeros(w, frequencies, w->shape[2]);
 }
 
 static written write_down(amp_capture *c, const amp_call *call) {
@@ -197,7 +207,7 @@ static written write_down(amp_capture *c, const amp_call *call) {
     const char *place = amp_place ? amp_place : amp_label_path();
     amp_net_note_place(w.node, place);
     w.node->is_f32 =
-        amp_rules_keep_f32(amp_region_rules(call->device), call->op, place) || (!c->is_exact && is_transform(call));
+        amp_rules_keep_f32(amp_region_rules(call->device), call->op, place) || (!c->is_exact && is_transform(c, call));
     add_operands(c, call, &w);
     if (w.depends != 0 && (call->op->flags & AMP_OP_SHAPED_BY_ELEMENTS)) /* a net is for one shape */
         give_up(c, "the size of a result depends on elements", call->op);
@@ -238,11 +248,22 @@ static bool note_unsettled(amp_capture *c, const amp_call *call, const amp_tenso
     return !t->storage->kept[AMP_KEEPER_GRAPHS] && amp_unsettled_add(&c->unsettled, t, value) == AMP_OK;
 }
 
-static bool folds(amp_capture *c, const amp_tensor *t, uint64_t depends) {
+size_t amp_capture_large_bytes(const amp_net *net) {
+    size_t bytes = 0;
+    for (int i = 0; i < net->value_count; i++) {
+        const amp_tensor *t = net->values[i].constant;
+        if (t && t->storage && t->storage->bytes > MOST_FOLDED_BYTES && t->storage->produced)
+            bytes += t->storage->bytes;
+    }
+    return bytes;
+}
+
+/* Whether there is room for a result of constants; it is taken. */
+static bool take_room(amp_capture *c, const amp_tensor *t, uint64_t depends) {
     const size_t bytes = t->storage->bytes;
     if (depends != 0 || c->is_whole) return false;
     if (bytes <= MOST_FOLDED_BYTES) return true;
-    if (bytes > MOST_LARGE_BYTES - c->large_bytes) return false;
+    if (c->large_bytes > MOST_LARGE_BYTES || bytes > MOST_LARGE_BYTES - c->large_bytes) return false;
     c->large_bytes += bytes;
     return true;
 }
@@ -257,7 +278,7 @@ static bool note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_te
     *result = t;
     t->mark = mark;
     if (mark) return true;
-    const bool is_constant = folds(c, t, depends);
+    const bool is_constant = take_room(c, t, depends);
     if (is_constant && amp_dtype_is_floating(t->dtype)) (void)amp_tensor_mark_parameter(t);
     const int made = is_constant ? amp_net_add_constant(c->net, t) : amp_net_add_value(c->net, t, depends);
     if (made < 0) return false;
@@ -305,8 +326,7 @@ static void take_back(amp_call *call, const amp_call *before, const void *args) 
 
 /* The call itself, which a node in f32 computes there. */
 static amp_status call_next(amp_call *call, const written *w) {
-    const bool was_pinned = amp_pinned;
-    amp_pinned = was_pinned || w->node->is_f32;
+    const bool was_pinned = amp_pin(w->node->is_f32);
     const amp_status status = amp_call_next(call);
     amp_pinned = was_pinned;
     return status;
@@ -468,11 +488,12 @@ static amp_status run(amp_capture *c, const amp_graph_source *source, amp_tensor
     return status == AMP_OK && c->is_late ? source->compute(source->context, inputs, outputs) : status;
 }
 
-amp_status amp_capture_run(amp_capture *c, amp_capture_kind kind, const amp_graph_source *source,
+amp_status amp_capture_run(amp_capture *c, amp_capture_kind kind, size_t large_bytes, const amp_graph_source *source,
                            amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_tensor **views = amp_alloc((size_t)source->input_count * sizeof *views);
     if (!views) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d inputs", source->name, source->input_count);
     amp_status status = begin(c, kind, source, inputs, views);
+    c->large_bytes = large_bytes;
     if (status == AMP_OK) {
         status = run(c, source, inputs, views, outputs);
     } else {

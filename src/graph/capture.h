@@ -24,7 +24,7 @@ typedef struct amp_capture {
     const char *at;     /* … the op where */
     bool is_late;       /* … and what was called must be called again */
     bool is_whole;      /* calls on constants are written down too, and compute on the way */
-    size_t large_bytes; /* of the large results among those that were folded */
+    size_t large_bytes; /* of the large results among those that were folded, by this capture and before it */
     bool is_exact;      /* as the calls one by one: none is kept in f32 but by the region's rules */
     bool is_programs;   /* tensors that ops made before it began are constants */
     amp_unsettled_list unsettled;
@@ -35,9 +35,12 @@ typedef struct amp_capture {
 /* Of which kind it is: without, calls on constants are folded. */
 typedef enum amp_capture_kind { AMP_CAPTURE_FOLDED = 0, AMP_CAPTURE_WHOLE } amp_capture_kind;
 
-/* Calls the source's function once, on this thread. What it did is c->net then, the caller's, and `outputs` are left alone; or
+/* What a net has of large results that were folded. */
+size_t amp_capture_large_bytes(const amp_net *net);
+
+/* Calls the source's function once, on this thread; `large_bytes`: what other nets of it hold. What it did is c->net then, the caller's, and `outputs` are left alone; or
  * c->net is NULL: there can be none, c->failed says why, and the outputs have been computed; they belong to the innermost scope. */
-amp_status amp_capture_run(amp_capture *c, amp_capture_kind kind, const amp_graph_source *source,
+amp_status amp_capture_run(amp_capture *c, amp_capture_kind kind, size_t large_bytes, const amp_graph_source *source,
                            amp_tensor *const *inputs, amp_tensor **outputs);
 
 #endif /* AMP_GRAPH_CAPTURE_H */

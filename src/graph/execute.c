@@ -89,9 +89,8 @@ static amp_status run_node(execution *e, const amp_net_node *node) {
     if (!a.items) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a list", node->op->name);
     fill_operands(e, node, &a);
     const bool is_list = (node->op->flags & AMP_OP_RETURNS_LIST) != 0;
-    const bool was_pinned = amp_pinned;
+    const bool was_pinned = amp_pin(node->is_f32);
     const char *const place = amp_place;
-    amp_pinned = was_pinned || node->is_f32;
     if (!amp_op_is_user(node->op)) amp_place = ""; /* where the call was made was asked when it was captured */
     const amp_status status = is_list ? call_list(e, node, &a) : call_single(e, node, &a);
     amp_place = place;

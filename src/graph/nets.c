@@ -254,11 +254,22 @@ static void improve(amp_net *net, const amp_graph_source *s, amp_tensor *const *
     net->rules = NULL;
 }
 
+/* Of large results of constants, in all nets. */
+static size_t count_large_bytes(amp_nets *nets) {
+    size_t bytes = 0;
+    amp_lock(AMP_LOCK_GRAPHS);
+    for (int i = 0; i < AMP_NETS; i++) {
+        if (nets->entries[i] && nets->entries[i]->net) bytes += amp_capture_large_bytes(nets->entries[i]->net);
+    }
+    amp_unlock(AMP_LOCK_GRAPHS);
+    return bytes;
+}
+
 /* Every run gives the same bits, the first too: it is the net that computes, not what was captured. */
 static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const int64_t *key,
                                 amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_capture c;
-    AMP_TRY(amp_capture_run(&c, AMP_CAPTURE_FOLDED, s, inputs, outputs));
+    AMP_TRY(amp_capture_run(&c, AMP_CAPTURE_FOLDED, count_large_bytes(nets), s, inputs, outputs));
     if (c.net && count_read_bytes(c.reads, inputs, s->input_count) == SIZE_MAX)
         c.failed = "what the function looks at is too much to compare";
     if (c.net && !c.failed) improve(c.net, s, inputs);

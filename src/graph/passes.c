@@ -14,6 +14,7 @@ static const struct {
     {"idioms", amp_pass_idioms, false},
     {"epilogues", amp_pass_epilogues, false},
     {"rounding", amp_pass_rounding, false},
+    {"casts", amp_pass_same, false}, /* those of one value for several readers */
     {"layout", amp_pass_layout, false},
 };
 

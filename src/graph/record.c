@@ -17,7 +17,7 @@ static amp_status capture(amp_record *record, amp_capture_kind kind, const amp_g
     amp_graph_source plain = *s;
     amp_capture c;
     plain.exact = true; /* not a bit else than the calls give */
-    AMP_TRY(amp_capture_run(&c, kind, &plain, inputs, outputs));
+    AMP_TRY(amp_capture_run(&c, kind, 0, &plain, inputs, outputs));
     record->net = c.net;
     record->reads = c.reads;
     if (record->net) return AMP_OK;

@@ -23,5 +23,11 @@ amp_policy_choice amp_rules_choose(const amp_autocast_rules *rules, const amp_op
 
 /* The call that a graph's step makes now runs in f32, whatever the tables say: a part of it is to. */
 extern __thread bool amp_pinned AMP_INITIAL_EXEC;
+/* What it was, for its end; within a step that is to run in f32, all do. */
+static inline bool amp_pin(bool in_f32) {
+    const bool was = amp_pinned;
+    amp_pinned = was || in_f32;
+    return was;
+}
 
 #endif /* AMP_POLICY_RULES_H */

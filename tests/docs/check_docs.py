@@ -97,7 +97,10 @@ def compile_all(compiler):
 def anchors(document):
     """The names that headings have in a page."""
     plain = lambda title: re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-    return {plain(title) for title in re.findall(r"^#+ (.*)$", document.read_text("utf-8"), re.M)}
+    text = document.read_text("utf-8")
+    if len(re.findall(r"^ *```", text, re.M)) % 2:
+        fail(f"{document}: a block of code is not closed")
+    return {plain(title) for title in re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M), re.M)}
 
 
 def check_links(document):

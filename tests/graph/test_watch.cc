@@ -147,7 +147,7 @@ TEST_F(Watch, WhatPassesMakeOfCallsHasTheirPlaces) {
     ASSERT_EQ(seen.steps.size(), 3u);
     EXPECT_EQ(seen.steps[0].op, "linear_pointwise");
     EXPECT_EQ(seen.steps[0].places, "first");
-    EXPECT_EQ(seen.passes.size(), 5u);
+    EXPECT_EQ(seen.passes.size(), 6u);
     EXPECT_EQ(seen.passes[2], "epilogues 1 4 3");
 }
 
