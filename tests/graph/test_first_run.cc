@@ -426,7 +426,9 @@ TEST_F(FirstRun, MemoryMayEndAnywhere) {
             amp_cast_cache_clear();
             kept = nullptr;
             amp_tensor *y = nullptr;
-            if (amp_graph_run(graph_, &few, 1, &y, 1) == AMP_OK) EXPECT_EQ(numbers_of(y), want);
+            if (amp_graph_run(graph_, &few, 1, &y, 1) == AMP_OK) {
+                EXPECT_EQ(numbers_of(y), want);
+            }
             amp_release(kept);
             kept = nullptr;
         });
