@@ -1,5 +1,6 @@
 // Gradients of convolutions, pools and resampling beside differences of the op itself, where no recorded case reaches.
 #include "amp_test.h"
+#include "ending_memory.h"
 
 using namespace amp_test;
 
@@ -179,6 +180,28 @@ TEST_F(GradientsOfWindows, GradientsOfAnotherShapeAreRefused) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"upsample_backward", "bilinear", "[1, 2, 3] f32"}));
     EXPECT_EQ(op("upsample_backward", {tensor(AMP_I64, {1, 2, 3}), AMP_DIMS(4), "nearest"}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"upsample_backward", "grad_output"}));
+}
+
+// A gradient of a gradient goes on only from what there was memory for.
+TEST_F(GradientsOfWindows, MemoryMayEndInTheSecondGradientOfComplexNumbers) {
+    EndingMemory memory;
+    memory.until_it_works([] {
+        const Numbers some = numbers({1, 1, 4, 4}, 1);
+        amp_tensor *x = tensor(AMP_C64, {1, 1, 4, 4}, some), *w = tensor(AMP_C64, {1, 1, 2, 2}, {1, 2, 3, 4});
+        if (!x || !w) return;
+        for (amp_tensor *t : {x, w}) (void)amp_tensor_set_requires_grad(t, true);
+        const std::vector<amp_tensor *> inputs = {x, w};
+        amp_tensor *y = op("conv2d", {x, w});
+        amp_tensor *output = y ? op("sum", {op("abs", {y})}) : nullptr;
+        amp_grad_args args = {};
+        args.struct_size = sizeof args;
+        args.outputs = {&output, 1, nullptr};
+        args.inputs = {inputs.data(), int64_t(inputs.size()), nullptr};
+        args.create_graph = true;
+        const amp_tensor_list first = output ? amp_grad_call(&args) : amp_tensor_list{};
+        if (first.count == 2) (void)back(op("sum", {op("abs", {op("mul", {first.items[0], first.items[0]})})}));
+        EXPECT_TRUE(amp_last_status() != AMP_OK || amp_tensor_grad(w));
+    });
 }
 
 } // namespace

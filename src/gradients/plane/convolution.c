@@ -2,31 +2,13 @@
 #include "gradients/plane/convolution.h"
 
 #include "gradients/pieces.h"
-
-/* ---- In 1, 2 or 3 dimensions ----------------------------------------------------------------------------------------- */
-static amp_tensor *correlate(int axes, amp_tensor *x, amp_tensor *w, amp_dims stride, amp_dims padding,
-                             amp_dims dilation, int64_t groups) {
-    const amp_opt_int sets = AMP_SET(groups);
-    if (axes == 1) return amp_conv1d(x, w, .stride = stride, .padding = padding, .dilation = dilation, .groups = sets);
-    if (axes == 2) return amp_conv2d(x, w, .stride = stride, .padding = padding, .dilation = dilation, .groups = sets);
-    return amp_conv3d(x, w, .stride = stride, .padding = padding, .dilation = dilation, .groups = sets);
-}
-
-static amp_tensor *spread(const amp_convolution *c, amp_tensor *x, amp_tensor *w, amp_dims more) {
-    const amp_opt_int sets = AMP_SET(c->groups);
-    if (c->axes == 1)
-        return amp_conv_transpose1d(x, w, .stride = c->stride, .padding = c->padding, .output_padding = more,
-                                    .dilation = c->dilation, .groups = sets);
-    if (c->axes == 2)
-        return amp_conv_transpose2d(x, w, .stride = c->stride, .padding = c->padding, .output_padding = more,
-                                    .dilation = c->dilation, .groups = sets);
-    return amp_conv_transpose3d(x, w, .stride = c->stride, .padding = c->padding, .output_padding = more,
-                                .dilation = c->dilation, .groups = sets);
-}
+#include "ops/plane/convolve_nd.h"
 
 amp_tensor *amp_convolution_forward(const amp_convolution *c, amp_dims more) {
-    return c->transposed ? spread(c, c->input, c->weight, more)
-                         : correlate(c->axes, c->input, c->weight, c->stride, c->padding, c->dilation, c->groups);
+    if (c->transposed)
+        return amp_convolve_transposed_nd(c->axes, c->input, c->weight, c->stride, c->padding, more, c->dilation,
+                                          c->groups);
+    return amp_convolve_nd(c->axes, c->input, c->weight, c->stride, c->padding, c->dilation, c->groups);
 }
 
 /* The extents behind batch and channels cut to those of `like`, from its dimension `first`. */
@@ -57,7 +39,7 @@ static void pad_same(amp_convolution *c) {
 
 /* ---- Input ----------------------------------------------------------------------------------------------------------- */
 static amp_tensor *input_of_transposed(const amp_convolution *c, amp_tensor *of) {
-    return correlate(c->axes, of, amp_conjugate(c->weight), c->stride, c->padding, c->dilation, c->groups);
+    return amp_convolve_nd(c->axes, of, amp_conjugate(c->weight), c->stride, c->padding, c->dilation, c->groups);
 }
 
 /* With what was padded behind: it is cut off. */
@@ -159,6 +141,7 @@ DEFINE_TRANSPOSED(3d, 3)
 /* ---- Of the gradients themselves: each is linear in what arrived, and in the input or the weight --------------------- */
 static amp_tensor *forward_of(amp_tensor *x, amp_tensor *w, amp_dims stride, amp_dims padding, amp_dims dilation,
                               int64_t groups, const amp_tensor *like) {
+    if (!x || !w) return NULL;
     const amp_convolution c = {.axes = w->rank - 2,
                                .input = x,
                                .weight = amp_conjugate(w),

@@ -3,6 +3,7 @@
 #include "amp/ops.h"
 #include "call/backend.h"
 #include "core/layout.h"
+#include "ops/plane/convolve_nd.h"
 #include "steps/steps.h"
 
 /* What both ops have in common. */
@@ -48,7 +49,8 @@ static amp_status check_numbers(const amp_call *call, const request *r, const ch
                     amp_describe_shape(numbers->count, numbers->values), r->axes, (long long)least);
 }
 
-/* Whether the convolution has room for all that arrived; it may reach less far than its input. */
+/* Whether the convolution has room for all that arrived. It may reach less far than its input; than an input that is
+ * asked for, by less than a step, as output_padding of a transposed convolution does. */
 static bool fits(const request *r) {
     if (r->groups < 1 || weight_extent(r, 0) != r->back->shape[1] || weight_extent(r, 0) % r->groups != 0) return false;
     if (input_extent(r, 0) != r->back->shape[0] || input_extent(r, 1) != weight_extent(r, 1) * r->groups) return false;
@@ -56,7 +58,9 @@ static bool fits(const request *r) {
         const int64_t kernel = weight_extent(r, 2 + i), in = input_extent(r, 2 + i), out = r->back->shape[2 + i];
         if (kernel < 1 || kernel > INT32_MAX || in < 1 || in > INT32_MAX || out < 1) return false;
         const int64_t reach = (out - 1) * r->stride.values[i] + r->dilation.values[i] * (kernel - 1) + 1;
-        if (reach > in + 2 * r->padding.values[i]) return false;
+        const int64_t unreached = in + 2 * r->padding.values[i] - reach, step = r->stride.values[i];
+        const int64_t most = step > r->dilation.values[i] ? step : r->dilation.values[i];
+        if (unreached < 0 || (r->weight && unreached >= most)) return false;
     }
     return true;
 }
@@ -110,34 +114,14 @@ static amp_status run_own(amp_call *call, const request *r, bool *served) {
     return AMP_OK;
 }
 
-/* ---- In 1, 2 or 3 dimensions ---------------------------------------------------------------------------------------------- */
-static amp_tensor *correlate(const request *r, amp_tensor *x, amp_tensor *w, amp_dims stride, amp_dims dilation) {
-    const amp_opt_int sets = AMP_SET(r->groups);
-    if (r->axes == 1)
-        return amp_conv1d(x, w, .stride = stride, .padding = r->padding, .dilation = dilation, .groups = sets);
-    if (r->axes == 2)
-        return amp_conv2d(x, w, .stride = stride, .padding = r->padding, .dilation = dilation, .groups = sets);
-    return amp_conv3d(x, w, .stride = stride, .padding = r->padding, .dilation = dilation, .groups = sets);
-}
-
-static amp_tensor *spread(const request *r, amp_dims more) {
-    const amp_opt_int sets = AMP_SET(r->groups);
-    if (r->axes == 1)
-        return amp_conv_transpose1d(r->back, r->weight, .stride = r->stride, .padding = r->padding,
-                                    .output_padding = more, .dilation = r->dilation, .groups = sets);
-    if (r->axes == 2)
-        return amp_conv_transpose2d(r->back, r->weight, .stride = r->stride, .padding = r->padding,
-                                    .output_padding = more, .dilation = r->dilation, .groups = sets);
-    return amp_conv_transpose3d(r->back, r->weight, .stride = r->stride, .padding = r->padding, .output_padding = more,
-                                .dilation = r->dilation, .groups = sets);
-}
-
 /* ---- A kernel of one element over images channels last: products of rows, as they lie -------------------------------------- */
 static bool is_pointwise(const request *r) {
     if (r->groups != 1 || r->axes != 2 || !amp_is_channels_last(r->back)) return false;
     if (r->input && !amp_is_channels_last(r->input)) return false;
-    for (int i = 0; i < r->axes; i++)
+    for (int i = 0; i < r->axes; i++) {
         if (weight_extent(r, 2 + i) != 1 || r->stride.values[i] != 1 || r->padding.values[i] != 0) return false;
+        if (input_extent(r, 2 + i) != r->back->shape[2 + i]) return false; /* of a transposed one with output_padding */
+    }
     return true;
 }
 
@@ -170,7 +154,9 @@ static amp_dims unreached(const request *r) {
 }
 
 static amp_tensor *compose_input(amp_call *call, const request *r) {
-    if (!is_pointwise(r)) return spread(r, unreached(r));
+    if (!is_pointwise(r))
+        return amp_convolve_transposed_nd(r->axes, r->back, r->weight, r->stride, r->padding, unreached(r), r->dilation,
+                                          r->groups);
     return amp_call_materialize(call, r->weight) == AMP_OK ? input_of_pixels(r) : NULL;
 }
 
@@ -284,8 +270,8 @@ static amp_tensor *cut(const request *r, amp_tensor *t) {
 
 /* Windows begin at every `dilation`, and their elements lie `stride` apart: one for each element of the kernel. */
 static amp_tensor *weight_by_convolution(const request *r) {
-    amp_tensor *t =
-        correlate(r, channels_first(r->input, r->groups), amp_transpose(r->back, 0, 1), r->dilation, r->stride);
+    amp_tensor *t = amp_convolve_nd(r->axes, channels_first(r->input, r->groups), amp_transpose(r->back, 0, 1),
+                                    r->dilation, r->padding, r->stride, r->groups);
     t = cut(r, t);
     return t ? amp_transpose(t, 0, 1) : NULL;
 }

@@ -152,6 +152,40 @@ TEST(ConvBackArguments, WhatNoConvolutionMakesIsRefused) {
     amp_clear_error();
 }
 
+// An input that the convolution would not reach by a step or more belongs to no transposed one.
+TEST(ConvBackArguments, TheInputIsReachedButForLessThanAStep) {
+    const Scope scope;
+    amp_tensor *w = values(AMP_F32, {8, 8, 3, 3}, 2, false, false),
+               *back = values(AMP_F32, {1, 8, 5, 5}, 3, true, false);
+    const auto input = [&](int64_t side) {
+        return op("conv_input", {AMP_DIMS(1, 8, side, side), w, back, AMP_DIMS(2, 2), AMP_DIMS(1, 1), AMP_DIMS(1, 1)});
+    };
+    for (int64_t side : {9, 10}) EXPECT_NE(input(side), nullptr) << amp_last_error();
+    for (int64_t side : {8, 11, 20}) {
+        EXPECT_EQ(input(side), nullptr) << side;
+        const std::string size = std::to_string(side);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"conv_input", "grad_output", "[1, 8, 5, 5]", size + ", " + size}));
+        amp_clear_error();
+    }
+}
+
+// A kernel of one element with output_padding reaches less than it makes: its gradients are not products of all rows.
+TEST(ConvBackArguments, OutputPaddingOfOneTapIsNoProductOfRows) {
+    const Scope scope;
+    const auto gradients = [](amp_dtype dtype, bool last) {
+        amp_tensor *x = values(dtype, {2, 6, 5, 4}, 1, last, false), *w = values(dtype, {6, 7, 1, 1}, 2, false, false);
+        for (amp_tensor *t : {x, w}) amp_tensor_set_requires_grad(t, true);
+        amp_backward_args args = {};
+        args.struct_size = sizeof args;
+        args.gradient = values(dtype, {2, 7, 6, 5}, 3, last, false);
+        args.loss = op("conv_transpose2d", {x, w}, {{"output_padding", AMP_DIMS(1, 1)}, {"dilation", AMP_DIMS(2, 2)}});
+        EXPECT_EQ(amp_backward_call(&args), AMP_OK) << amp_last_error();
+        return std::vector<std::vector<double>>{numbers_of(amp_tensor_grad(x)), numbers_of(amp_tensor_grad(w))};
+    };
+    const auto want = gradients(AMP_F64, false);
+    for (bool last : {false, true}) EXPECT_EQ(gradients(AMP_F32, last), want) << last; // few bits: no sum is rounded
+}
+
 // Channels last, but a part of something wider: no kernel that steps through it densely may run.
 TEST(ConvBackArguments, ImagesMayHaveGaps) {
     const Scope scope;
