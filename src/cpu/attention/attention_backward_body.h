@@ -278,17 +278,23 @@ static void finish_sums(const task *t) {
     }
 }
 
-/* PER_UNIT keys' weights, and slopes times the scale, from `key` of the strip on, as key `at` of the block. */
+/* PER_UNIT keys' weights, and slopes times the scale, from `key` of the strip on, as key `at` of the block. Lanes behind the last
+ * row get zeros: an infinite key makes NaN of them. */
 static void slope_keys(const task *t, int64_t key, int64_t at) {
     room *r = t->r;
-    const vf scale = v_set1(t->h->scale);
+    const vf scale = v_set1(t->h->scale), zero = v_set1(0.0f);
     for (int64_t lane = 0; lane < t->lanes * VL; lane += VL) {
+        const int64_t left = t->h->rows - lane;
         const vf inverse = v_load(r->sum + lane), mean = v_load(r->dot + lane);
         vf ds[PER_UNIT];
         for (int i = 0; i < PER_UNIT; i++) {
             const int64_t from = (key + i) * LANES + lane, to = (at + i) * LANES + lane;
-            const vf p = v_load(r->scores + from) * inverse;
+            vf p = v_load(r->scores + from) * inverse;
             ds[i] = p * (v_load(r->dp + from) - mean) * scale;
+            if (left < VL) {
+                p = v_keep_first(p, left, zero);
+                ds[i] = v_keep_first(ds[i], left, zero);
+            }
             e_store(r->p + to, p);
             e_store(r->ds + to, ds[i]);
         }

@@ -137,6 +137,27 @@ TEST_F(AttentionBackward, NaNReachesWhatItMust) {
     EXPECT_TRUE(std::isnan(numbers_of(got[1])[0]));
 }
 
+// A key that no query sees because its scores are −inf: whatever number of rows fills no vector.
+TEST_F(AttentionBackward, AnInfiniteKeyStaysWithTheRowsThatAreThere) {
+    on_every_isa([] {
+        for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+            for (int64_t rows : {1, 7, 8, 9, 15, 16, 17}) {
+                SCOPED_TRACE(amp_dtype_name(dtype) + (" " + std::to_string(rows)));
+                const Scope scope;
+                const Problem p = {{rows, 4}, {5, 4}, {5, 4}};
+                Tensors t = inputs_of(dtype, p);
+                t[1] = op("add", {op("abs", {t[1]}), 0.5});
+                ASSERT_NE(op("fill_", {op("select", {t[2], 0, 2}), -INFINITY}), nullptr) << amp_last_error();
+                const Tensors got = first_three(gradients(t, nullptr, p));
+                const Tensors want = first_three(gradients(wide_of(t), nullptr, p));
+                ASSERT_EQ(got.size(), 3u) << amp_last_error();
+                for (double x : numbers_of(want[2])) ASSERT_TRUE(std::isfinite(x));
+                expect_close({got[1], got[2]}, {want[1], want[2]}, tolerance_of(dtype));
+            }
+        }
+    });
+}
+
 // [batch, rows, heads, depth] in memory, rows that lie apart, and depth that is not innermost.
 TEST_F(AttentionBackward, LayoutsGiveTheSameBits) {
     const Problem p = {{2, 3, 20, 8}, {2, 3, 25, 8}, {2, 3, 25, 8}};
