@@ -123,6 +123,9 @@ amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype);
 amp_status amp_call_check_shape(const amp_call *call, const char *name, const amp_tensor *t, int rank,
                                 const int64_t *shape);
 
+/* 'grad_output' has just this shape, and a floating dtype. */
+amp_status amp_call_check_gradient(const amp_call *call, const amp_tensor *t, int rank, const int64_t *shape);
+
 /* The field of an argument in the call's struct. */
 static inline const void *amp_call_field(const amp_call *call, const amp_arg_info *arg) {
     return (const char *)call->args + arg->offset;

@@ -199,6 +199,13 @@ amp_status amp_call_check_shape(const amp_call *call, const char *name, const am
                     amp_describe_shape(rank, shape));
 }
 
+amp_status amp_call_check_gradient(const amp_call *call, const amp_tensor *t, int rank, const int64_t *shape) {
+    AMP_TRY(amp_call_check_shape(call, "grad_output", t, rank, shape));
+    if (amp_dtype_is_floating(t->dtype)) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: 'grad_output' is %s; expected a floating dtype", amp_call_name(call),
+                    amp_describe(t));
+}
+
 amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype) {
     return call->target ? amp_check_result_dtype(call, 0, dtype) : AMP_OK;
 }

@@ -21,19 +21,6 @@ static amp_tensor *with_conjugate(amp_tensor *matrix, amp_tensor *vector) {
     return amp_mv(matrix, amp_conjugate(vector));
 }
 
-/* A product in the dtype in which the argument's gradient is wanted: of a weight that was cast, f32, and the sums are not rounded
- * on their way there. */
-static void give_product(amp_gradient *g, amp_tensor *const *argument, amp_tensor *left, amp_tensor *right) {
-    const amp_dtype dtype = amp_gradient_dtype(g, argument);
-    const bool widens = left && left->dtype == AMP_BF16 && dtype == AMP_F32;
-    amp_gradient_give(g, argument, widens ? amp_mm_dtype(left, right, dtype) : amp_mm(left, right));
-}
-
-static void give_column_sums(amp_gradient *g, amp_tensor *const *bias, amp_tensor *rows) {
-    const bool widens = rows->dtype == AMP_BF16 && amp_gradient_dtype(g, bias) == AMP_F32;
-    amp_gradient_give(g, bias, amp_sum(rows, .dim = AMP_DIMS(0), .dtype = widens ? AMP_F32 : AMP_DTYPE_NONE));
-}
-
 void amp_gradient_linear(amp_gradient *g) {
     const amp_linear_args *a = g->args;
     amp_tensor *rows = rows_of(g->of[0]);
@@ -42,22 +29,23 @@ void amp_gradient_linear(amp_gradient *g) {
         amp_tensor *back = amp_mm(rows, amp_conjugate(a->weight));
         amp_gradient_give(g, &a->input, amp_reshape(back, amp_shape_of(a->input)));
     }
-    if (amp_gradient_wants(g, &a->weight)) give_product(g, &a->weight, amp_t(rows), amp_conjugate(rows_of(a->input)));
-    if (amp_gradient_wants(g, &a->bias)) give_column_sums(g, &a->bias, rows);
+    if (amp_gradient_wants(g, &a->weight))
+        amp_give_product(g, &a->weight, amp_t(rows), amp_conjugate(rows_of(a->input)));
+    if (amp_gradient_wants(g, &a->bias)) amp_give_sums(g, &a->bias, rows, AMP_DIMS(0));
 }
 
 /* ---- Two matrices, or batches of them ----------------------------------------------------------------------------- */
 void amp_gradient_mm(amp_gradient *g) {
     const amp_mm_args *a = g->args;
     if (amp_gradient_wants(g, &a->input)) amp_gradient_give(g, &a->input, amp_mm(g->of[0], amp_adjoint(a->mat2)));
-    if (amp_gradient_wants(g, &a->mat2)) give_product(g, &a->mat2, amp_adjoint(a->input), g->of[0]);
+    if (amp_gradient_wants(g, &a->mat2)) amp_give_product(g, &a->mat2, amp_adjoint(a->input), g->of[0]);
 }
 
 void amp_gradient_mm_dtype(amp_gradient *g) {
     const amp_mm_dtype_args *a = g->args;
     amp_tensor *back = amp_to(g->of[0], a->input->dtype);
     if (amp_gradient_wants(g, &a->input)) amp_gradient_give(g, &a->input, amp_mm(back, amp_adjoint(a->mat2)));
-    if (amp_gradient_wants(g, &a->mat2)) give_product(g, &a->mat2, amp_adjoint(a->input), back);
+    if (amp_gradient_wants(g, &a->mat2)) amp_give_product(g, &a->mat2, amp_adjoint(a->input), back);
 }
 
 void amp_gradient_bmm(amp_gradient *g) {
@@ -76,7 +64,7 @@ static amp_tensor *as_columns(amp_tensor *t) {
 
 /* One matrix for a batch of inputs: one product over all of their rows. */
 static void give_shared(amp_gradient *g, amp_tensor *const *other, amp_tensor *input, amp_tensor *back) {
-    give_product(g, other, amp_adjoint(rows_of(input)), rows_of(back));
+    amp_give_product(g, other, amp_adjoint(rows_of(input)), rows_of(back));
 }
 
 void amp_gradient_matmul(amp_gradient *g) {
@@ -143,7 +131,7 @@ void amp_gradient_addmm(amp_gradient *g) {
         amp_gradient_give(g, &a->mat1, times(amp_mm(g->of[0], amp_adjoint(a->mat2)), a->alpha));
     if (!amp_gradient_wants(g, &a->mat2)) return;
     if (is_one(a->alpha))
-        give_product(g, &a->mat2, amp_adjoint(a->mat1), g->of[0]);
+        amp_give_product(g, &a->mat2, amp_adjoint(a->mat1), g->of[0]);
     else
         amp_gradient_give(g, &a->mat2, times(amp_mm(amp_adjoint(a->mat1), g->of[0]), a->alpha));
 }

@@ -3,12 +3,6 @@
 
 #include "core/layout.h"
 
-amp_dims amp_shape_of(const amp_tensor *t) {
-    amp_dims shape = {.count = t->rank, .set = AMP_PRESENT};
-    memcpy(shape.values, t->shape, (size_t)t->rank * sizeof *shape.values);
-    return shape;
-}
-
 amp_tensor *amp_conjugate(amp_tensor *t) {
     if (!t || !amp_dtype_is_complex(t->dtype)) return t;
     amp_tensor *signs = amp_full(AMP_DIMS(2), amp_float(1), .dtype = t->dtype == AMP_C64 ? AMP_F32 : AMP_F64,
@@ -20,10 +14,6 @@ amp_tensor *amp_conjugate(amp_tensor *t) {
 amp_scalar amp_scalar_conjugate(amp_scalar number) {
     number.im = -number.im;
     return number;
-}
-
-amp_tensor *amp_wide(amp_tensor *t) {
-    return t && (t->dtype == AMP_BF16 || t->dtype == AMP_F16) ? amp_to(t, AMP_F32) : t;
 }
 
 amp_tensor *const *amp_first_argument(const amp_gradient *g) {
@@ -82,4 +72,19 @@ amp_tensor *amp_laid_out_as(amp_tensor *tensor, const amp_tensor *like) {
     if (!tensor || !like || like->rank != 4 || !amp_is_channels_last(like) || amp_is_channels_last(tensor))
         return tensor;
     return amp_channels_last(tensor);
+}
+
+/* Whether sums of bf16 numbers go to an f32 gradient. */
+static bool widens(const amp_gradient *g, amp_tensor *const *argument, const amp_tensor *t) {
+    return t && t->dtype == AMP_BF16 && amp_gradient_dtype(g, argument) == AMP_F32;
+}
+
+void amp_give_product(amp_gradient *g, amp_tensor *const *argument, amp_tensor *left, amp_tensor *right) {
+    amp_gradient_give(g, argument,
+                      widens(g, argument, left) ? amp_mm_dtype(left, right, AMP_F32) : amp_mm(left, right));
+}
+
+void amp_give_sums(amp_gradient *g, amp_tensor *const *argument, amp_tensor *t, amp_dims dim) {
+    const amp_dtype dtype = widens(g, argument, t) ? AMP_F32 : AMP_DTYPE_NONE;
+    amp_gradient_give(g, argument, t ? amp_sum(t, .dim = dim, .dtype = dtype) : NULL);
 }

@@ -1,43 +1,24 @@
 /* Gradients of recurrent layers and cells: run once more by products and activations. */
-#include <string.h>
-
 #include "amp/grad.h"
 #include "core/memory.h"
 #include "gradients/again.h"
-
-typedef enum { LSTM, GRU, RNN_TANH, RNN_RELU } kind;
-
-typedef struct state {
-    amp_tensor *h, *c;
-} state;
-
-/* One step from what the input and the state gave to the gates; of an LSTM c is followed too. */
-static state step(kind k, amp_tensor *x, amp_tensor *h, state s) {
-    if (k == GRU) {
-        const amp_tensor_list gx = amp_chunk(x, 3, .dim = -1), gh = amp_chunk(h, 3, .dim = -1);
-        if (gx.count != 3 || gh.count != 3) return (state){0};
-        amp_tensor *reset = amp_sigmoid(amp_add(gx.items[0], gh.items[0]));
-        amp_tensor *update = amp_sigmoid(amp_add(gx.items[1], gh.items[1]));
-        amp_tensor *made = amp_tanh(amp_add(gx.items[2], amp_mul(reset, gh.items[2])));
-        return (state){amp_add(made, amp_mul(update, amp_sub(s.h, made))), NULL};
-    }
-    amp_tensor *gates = amp_add(x, h);
-    if (k != LSTM) return (state){k == RNN_RELU ? amp_relu(gates) : amp_tanh(gates), NULL};
-    const amp_tensor_list g = amp_chunk(gates, 4, .dim = -1);
-    if (g.count != 4) return (state){0};
-    amp_tensor *kept = amp_mul(amp_sigmoid(g.items[1]), s.c);
-    amp_tensor *c = amp_add(kept, amp_mul(amp_sigmoid(g.items[0]), amp_tanh(g.items[2])));
-    return (state){amp_mul(amp_sigmoid(g.items[3]), amp_tanh(c)), c};
-}
+#include "gradients/pieces.h"
+#include "steps/rnn.h"
 
 /* ---- Cells ---------------------------------------------------------------------------------------------------------- */
+/* h of the next step; of an LSTM c is followed too. NULL with an error. */
+static amp_tensor *next_h(amp_rnn_kind kind, amp_tensor *x, amp_tensor *of_h, amp_tensor *h, amp_tensor **c) {
+    if (!x || !of_h) return NULL;
+    return amp_rnn_step(kind, x, of_h, kind == AMP_RNN_LSTM ? *c : h, c);
+}
+
 /* The fields that all cells share, from the input on. */
-static void compose_cell(kind k, amp_tensor *input, amp_tensor_list hx, amp_tensor *const *weights,
+static void compose_cell(amp_rnn_kind kind, amp_tensor *input, amp_tensor_list hx, amp_tensor *const *weights,
                          amp_tensor **results) {
-    const state s = {hx.items[0], k == LSTM ? hx.items[1] : NULL};
-    const state next = step(k, amp_linear(input, weights[0], weights[2]), amp_linear(s.h, weights[1], weights[3]), s);
-    results[0] = next.h;
-    if (k == LSTM) results[1] = next.c;
+    const bool lstm = kind == AMP_RNN_LSTM;
+    amp_tensor *h = hx.items[0], *c = lstm ? hx.items[1] : NULL;
+    results[0] = next_h(kind, amp_linear(input, weights[0], weights[2]), amp_linear(h, weights[1], weights[3]), h, &c);
+    if (lstm) results[1] = c;
 }
 
 #define CELL(name, k)                                                                                                  \
@@ -47,34 +28,28 @@ static void compose_cell(kind k, amp_tensor *input, amp_tensor_list hx, amp_tens
         compose_cell(k, a->input, a->hx, weights, results);                                                            \
     }                                                                                                                  \
     AMP_GRADIENT_AGAIN(name)
-CELL(lstm_cell, LSTM)
-CELL(gru_cell, GRU)
-CELL(rnn_tanh_cell, RNN_TANH)
-CELL(rnn_relu_cell, RNN_RELU)
+CELL(lstm_cell, AMP_RNN_LSTM)
+CELL(gru_cell, AMP_RNN_GRU)
+CELL(rnn_tanh_cell, AMP_RNN_TANH)
+CELL(rnn_relu_cell, AMP_RNN_RELU)
 
 /* ---- Passes: a layer in one direction ------------------------------------------------------------------------------- */
-static kind kind_of(const char *mode) {
-    static const char *const modes[] = {"lstm", "gru", "rnn_tanh", "rnn_relu"};
-    int k = LSTM;
-    while (k < RNN_RELU && strcmp(mode, modes[k]) != 0) k++;
-    return (kind)k;
-}
-
 /* Over [steps, batch, features]; `outputs` has room for h of each step. */
 static void compose_steps(const amp_rnn_pass_args *a, amp_tensor *input, amp_tensor **outputs, amp_tensor **results) {
-    const kind k = kind_of(a->mode);
+    amp_rnn_kind kind;
+    if (!amp_rnn_kind_named(a->mode, &kind)) return;
     const amp_tensor_list x = amp_unbind(amp_linear(input, a->w_ih, a->b_ih), .dim = 0);
-    state s = {a->h0, a->c0};
+    amp_tensor *h = a->h0, *c = a->c0;
     for (int64_t i = 0; i < x.count; i++) {
         const int64_t t = a->reverse ? x.count - 1 - i : i;
-        s = step(k, x.items[t], amp_linear(s.h, a->w_hh, a->b_hh), s);
-        if (a->w_hr) s.h = amp_linear(s.h, a->w_hr);
-        outputs[t] = s.h;
+        h = next_h(kind, x.items[t], amp_linear(h, a->w_hh, a->b_hh), h, &c);
+        if (a->w_hr) h = amp_linear(h, a->w_hr);
+        outputs[t] = h;
     }
     amp_tensor *out = amp_stack((amp_tensor_list){outputs, x.count, NULL}, 0);
     results[0] = a->batch_first ? amp_transpose(out, 0, 1) : out;
-    results[1] = s.h;
-    results[2] = s.c;
+    results[1] = h;
+    results[2] = c;
 }
 
 static void compose_rnn_pass(const void *args, amp_tensor **results) {
@@ -107,9 +82,6 @@ static amp_tensor *by_time(const way_back *w, amp_tensor *t) {
 static amp_tensor *narrowed(const way_back *w, amp_tensor *t) {
     return t && t->dtype != w->dtype ? amp_to(t, w->dtype) : t;
 }
-static amp_tensor *product(amp_tensor *rows, amp_tensor *others) {
-    return amp_mm(amp_t(rows), others);
-}
 
 /* h before each step, by step: the first h, then the results but for the last. */
 static amp_tensor *rows_before(const way_back *w, amp_tensor *output) {
@@ -130,12 +102,11 @@ static amp_tensor *rows_unprojected(const way_back *w, amp_tensor *workspace) {
 /* `rows` and `of_h`: the gradients of what the input and h give to the gates. */
 static void give_weights(amp_gradient *g, const way_back *w, amp_tensor *rows, amp_tensor *of_h) {
     const amp_rnn_pass_args *a = w->a;
-    if (amp_gradient_wants(g, &a->w_ih))
-        amp_gradient_give(g, &a->w_ih, product(rows, as_rows(w, by_time(w, a->input))));
-    if (amp_gradient_wants(g, &a->w_hh)) amp_gradient_give(g, &a->w_hh, product(of_h, rows_before(w, g->results[0])));
+    if (amp_gradient_wants(g, &a->w_ih)) amp_give_product(g, &a->w_ih, amp_t(rows), as_rows(w, by_time(w, a->input)));
+    if (amp_gradient_wants(g, &a->w_hh)) amp_give_product(g, &a->w_hh, amp_t(of_h), rows_before(w, g->results[0]));
     if (amp_gradient_wants(g, &a->w_hr)) {
         amp_tensor *projected = narrowed(w, as_rows(w, w->extra));
-        amp_gradient_give(g, &a->w_hr, product(projected, rows_unprojected(w, g->results[3])));
+        amp_give_product(g, &a->w_hr, amp_t(projected), rows_unprojected(w, g->results[3]));
     }
 }
 

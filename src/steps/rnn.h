@@ -46,11 +46,6 @@ static inline amp_rnn_workspace amp_rnn_workspace_of(amp_rnn_kind kind, int64_t 
     return (amp_rnn_workspace){gates, gates + states, 2 * gates + states};
 }
 
-/* The CPU keeps it, of f32 and bf16; else there is none, and the gradient is made of other ops. */
-static inline bool amp_rnn_keeps_workspace(amp_device device, amp_dtype dtype) {
-    return device == AMP_DEVICE_CPU && (dtype == AMP_F32 || dtype == AMP_BF16);
-}
-
 /* Back through the steps of a pass, from the last to the first. */
 typedef struct amp_rnn_back {
     amp_rnn_kind kind;
@@ -65,6 +60,9 @@ typedef struct amp_rnn_back {
     amp_tensor *grad_projected;            /* … dense f32 [steps, batch, width], where h is projected */
     amp_tensor *grad_h0, *grad_c0;         /* … dense, of the pass's dtype */
 } amp_rnn_back;
+
+/* "lstm", "gru", "rnn_tanh", "rnn_relu"; false: none of them. */
+bool amp_rnn_kind_named(const char *mode, amp_rnn_kind *kind);
 
 /* One step made of other ops, on any device and in the types of its arguments: h of the gates that the input (`x`) and
  * the last h (`h`) give, [batch, G·hidden] or without the batch; `state` is the last c of an LSTM, whose next goes to

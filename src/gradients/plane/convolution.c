@@ -81,13 +81,14 @@ amp_tensor *amp_convolution_weight(const amp_convolution *c, amp_tensor *of) {
 }
 
 /* ---- Bias ------------------------------------------------------------------------------------------------------------ */
-amp_tensor *amp_convolution_channels(const amp_convolution *c, amp_tensor *of) {
+void amp_convolution_give_channels(amp_gradient *g, amp_tensor *const *argument, const amp_convolution *c,
+                                   amp_tensor *of) {
     amp_dims others = {.set = AMP_PRESENT};
     const int channels = of ? of->rank - c->axes - 1 : 0;
     for (int d = 0; of && d < of->rank; d++) {
         if (d != channels) others.values[others.count++] = d;
     }
-    return of ? amp_sum(of, .dim = others) : NULL;
+    amp_give_sums(g, argument, of, others);
 }
 
 /* ---- The ops --------------------------------------------------------------------------------------------------------- */
@@ -100,7 +101,7 @@ static void give(amp_gradient *g, const amp_convolution *c, amp_tensor *const *i
         w.weight_dtype = amp_gradient_dtype(g, weight);
         amp_gradient_give(g, weight, amp_convolution_weight(&w, of));
     }
-    if (amp_gradient_wants(g, bias)) amp_gradient_give(g, bias, amp_convolution_channels(c, of));
+    if (amp_gradient_wants(g, bias)) amp_convolution_give_channels(g, bias, c, of);
 }
 
 #define COMMON(a, n)                                                                                                   \
@@ -197,5 +198,5 @@ void amp_gradient_conv_tbc(amp_gradient *g) {
         amp_gradient_give(g, &a->input, amp_permute(amp_convolution_input(&c, of), by_time));
     if (amp_gradient_wants(g, &a->weight))
         amp_gradient_give(g, &a->weight, amp_permute(amp_convolution_weight(&c, of), turned));
-    if (amp_gradient_wants(g, &a->bias)) amp_gradient_give(g, &a->bias, amp_convolution_channels(&c, of));
+    if (amp_gradient_wants(g, &a->bias)) amp_convolution_give_channels(g, &a->bias, &c, of);
 }

@@ -3,6 +3,7 @@
 #define AMP_GRADIENTS_CONVOLUTION_H
 
 #include "amp/ops.h"
+#include "call/gradient.h"
 
 /* y = conv(input, weight), or conv_transpose, of one value of each option for each axis. */
 typedef struct amp_convolution {
@@ -17,9 +18,10 @@ typedef struct amp_convolution {
 
 /* The result; `more` are elements behind that of a transposed one (output_padding). */
 amp_tensor *amp_convolution_forward(const amp_convolution *c, amp_dims more);
-/* From the gradient of the result, those of the input, the weight, and a number for each output channel. */
+/* From the gradient of the result, those of the input and the weight; gives sums, a number for each output channel. */
 amp_tensor *amp_convolution_input(const amp_convolution *c, amp_tensor *of);
 amp_tensor *amp_convolution_weight(const amp_convolution *c, amp_tensor *of);
-amp_tensor *amp_convolution_channels(const amp_convolution *c, amp_tensor *of);
+void amp_convolution_give_channels(amp_gradient *g, amp_tensor *const *argument, const amp_convolution *c,
+                                   amp_tensor *of);
 
 #endif /* AMP_GRADIENTS_CONVOLUTION_H */

@@ -102,7 +102,7 @@ static amp_tensor *before_activation(const fused *f, amp_tensor *product, int ax
 }
 
 static void give_channels(amp_gradient *g, amp_tensor *const *field, const amp_convolution *c, amp_tensor *of) {
-    if (field && amp_gradient_wants(g, field)) amp_gradient_give(g, field, amp_convolution_channels(c, of));
+    if (field && amp_gradient_wants(g, field)) amp_convolution_give_channels(g, field, c, of);
 }
 
 static void convolve_back(amp_gradient *g, const fused *f) {

@@ -22,10 +22,6 @@ static amp_tensor *zero_where(amp_tensor *mask, amp_tensor *t) {
     return amp_masked_fill(t, mask, amp_float(0));
 }
 
-static amp_tensor *wide(amp_tensor *t) {
-    return t && (t->dtype == AMP_BF16 || t->dtype == AMP_F16) ? amp_to(t, AMP_F32) : t;
-}
-
 /* One pass, unless the parts are recorded for their gradients. */
 static bool has_step(const amp_call *call, const amp_slope *s) {
     const bool are_real = amp_dtype_is_floating(s->d->dtype) && amp_dtype_is_floating(s->x->dtype);
@@ -43,7 +39,7 @@ static amp_status give(amp_call *call, amp_tensor *d, amp_tensor *x, amp_tensor 
         const amp_##name##_backward_args *a = call->args;                                                              \
         const amp_slope step = {AMP_SLOPE_##NAME, a->grad_output, a->second, {__VA_ARGS__}};                           \
         if (has_step(call, &step)) return amp_steps_of(call)->slope(call, &step);                                      \
-        amp_tensor *d = a->grad_output, *x = wide(a->second);                                                          \
+        amp_tensor *d = a->grad_output, *x = amp_wide(a->second);                                                      \
         return give(call, d, a->second, gradient);                                                                     \
     }
 
@@ -54,7 +50,8 @@ BACKWARD(HARDTANH, hardtanh, input,
          zero_where(amp_logical_or(amp_le_scalar(x, a->min_val), amp_ge_scalar(x, a->max_val)), d),
          amp_real_part(&a->min_val), amp_real_part(&a->max_val))
 BACKWARD(LEAKY_RELU, leaky_relu, input,
-         amp_where(amp_gt_scalar(x, amp_float(0)), wide(d), times(wide(d), a->negative_slope)), a->negative_slope)
+         amp_where(amp_gt_scalar(x, amp_float(0)), amp_wide(d), times(amp_wide(d), a->negative_slope)),
+         a->negative_slope)
 
 /* Above zero the exponential, which may be infinite there, is not used. */
 static amp_tensor *elu_slope(const amp_elu_backward_args *a, amp_tensor *x, amp_tensor *is_below) {
@@ -85,7 +82,7 @@ amp_status amp_op_gelu_backward(amp_call *call) {
     AMP_TRY(amp_read_gelu_form(call, a->approximate, &by_tanh));
     const amp_slope step = {by_tanh ? AMP_SLOPE_GELU_TANH : AMP_SLOPE_GELU, a->grad_output, a->input, {0}};
     if (has_step(call, &step)) return amp_steps_of(call)->slope(call, &step);
-    amp_tensor *x = wide(a->input), *slope = by_tanh ? gelu_tanh_slope(x) : gelu_slope(x);
+    amp_tensor *x = amp_wide(a->input), *slope = by_tanh ? gelu_tanh_slope(x) : gelu_slope(x);
     return give(call, a->grad_output, a->input, amp_mul(a->grad_output, slope));
 }
 
@@ -108,7 +105,7 @@ BACKWARD(MISH, mish, input, mish_gradient(call, d, x), 0)
 
 static amp_tensor *softplus_gradient(amp_tensor *d, amp_tensor *x, amp_scalar beta, amp_scalar threshold) {
     amp_tensor *scaled = amp_mul_scalar(x, beta);
-    return amp_where(amp_gt_scalar(scaled, threshold), wide(d), amp_mul(wide(d), amp_sigmoid(scaled)));
+    return amp_where(amp_gt_scalar(scaled, threshold), amp_wide(d), amp_mul(amp_wide(d), amp_sigmoid(scaled)));
 }
 BACKWARD(SOFTPLUS, softplus, input, softplus_gradient(d, x, a->beta, a->threshold), amp_real_part(&a->beta),
          amp_real_part(&a->threshold))
@@ -124,14 +121,14 @@ static amp_tensor *is_flat(amp_tensor *x) {
     return amp_logical_or(amp_le_scalar(x, amp_float(-3)), amp_ge_scalar(x, amp_float(3)));
 }
 /* The sixth is f32's in f64 too, as PyTorch has it. */
-BACKWARD(HARDSIGMOID, hardsigmoid, input, zero_where(is_flat(x), times(wide(d), (double)(1.0F / 6.0F))), 0)
+BACKWARD(HARDSIGMOID, hardsigmoid, input, zero_where(is_flat(x), times(amp_wide(d), (double)(1.0F / 6.0F))), 0)
 
 static amp_tensor *hardswish_gradient(amp_tensor *d, amp_tensor *x) {
     amp_tensor *inner = amp_mul(d, plus(times(x, 1.0 / 3.0), 0.5));
     amp_tensor *upper = amp_where(amp_ge_scalar(x, amp_float(3)), d, inner);
     return zero_where(amp_le_scalar(x, amp_float(-3)), upper);
 }
-BACKWARD(HARDSWISH, hardswish, input, hardswish_gradient(wide(d), x), 0)
+BACKWARD(HARDSWISH, hardswish, input, hardswish_gradient(amp_wide(d), x), 0)
 
 /* ---- softmax ----------------------------------------------------------------------------------------------------- */
 
@@ -151,7 +148,7 @@ static amp_status softmax_backward(amp_call *call, amp_tensor *d, amp_tensor *y,
     const bool is_plain = d->dtype == y->dtype && amp_dtype_is_floating(y->dtype) && wrapped == y->rank - 1;
     if (is_plain && call->inner_layers == 0 && amp_steps_of(call)->softmax_slope)
         return amp_steps_of(call)->softmax_slope(call, d, y, logarithm);
-    return give(call, d, y, softmax_parts(wide(d), wide(y), dim, logarithm));
+    return give(call, d, y, softmax_parts(amp_wide(d), amp_wide(y), dim, logarithm));
 }
 
 amp_status amp_op_softmax_backward(amp_call *call) {

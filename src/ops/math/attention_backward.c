@@ -17,10 +17,6 @@ static int64_t extent(const amp_tensor *t, int from_the_end) {
     return t->rank < from_the_end ? 1 : t->shape[t->rank - from_the_end];
 }
 
-static amp_tensor *wide(amp_tensor *t) {
-    return t && (t->dtype == AMP_BF16 || t->dtype == AMP_F16) ? amp_to(t, AMP_F32) : t;
-}
-
 /* ---- The step ------------------------------------------------------------------------------------------------------ */
 /* The batch as an operand has it: of keys and values a head for each `group` of the query's. */
 static amp_dims batch_for(const amp_attention *t, int64_t group, const amp_tensor *like) {
@@ -94,7 +90,7 @@ typedef struct attention {
 } attention;
 
 static amp_tensor *for_all_heads(amp_tensor *t, int64_t group) {
-    t = wide(t);
+    t = amp_wide(t);
     return t && group > 1 ? amp_repeat_interleave(t, group, .dim = AMP_SET(-3)) : t;
 }
 
@@ -111,7 +107,7 @@ static amp_tensor *of_own_heads(amp_tensor *t, int64_t group) {
 
 /* A mask that is added: 0 and −∞ for one of bools. */
 static amp_tensor *added_mask(amp_tensor *mask, amp_dtype dtype, int device) {
-    if (!mask || mask->dtype != AMP_BOOL) return wide(mask);
+    if (!mask || mask->dtype != AMP_BOOL) return amp_wide(mask);
     amp_tensor *zeros = amp_zeros(amp_shape_of(mask), .dtype = dtype, .device = device);
     return amp_masked_fill(zeros, amp_logical_not(mask), amp_float(-INFINITY));
 }
@@ -124,10 +120,10 @@ static attention attention_of(const amp_call *call, const arguments *a, const am
                    .keys = read->keys,
                    .group = read->group,
                    .keeps = call->inner_layers != 0};
-    t.q = wide(amp_expand(a->query, batch_for(read, 1, a->query)));
+    t.q = amp_wide(amp_expand(a->query, batch_for(read, 1, a->query)));
     t.k = for_all_heads(a->key, t.group);
     t.v = for_all_heads(a->value, t.group);
-    t.of = wide(a->grad_output);
+    t.of = amp_wide(a->grad_output);
     t.mask = t.q ? added_mask(a->attn_mask, t.q->dtype, t.device) : NULL;
     return t;
 }
@@ -259,10 +255,7 @@ static amp_status read_arguments(const amp_call *call, const arguments *a, amp_a
     AMP_TRY(amp_attention_read(&read, t));
     amp_dims shape = batch_for(t, 1, a->query);
     shape.values[shape.count - 1] = t->width;
-    AMP_TRY(amp_call_check_shape(call, "grad_output", a->grad_output, shape.count, shape.values));
-    if (amp_dtype_is_floating(a->grad_output->dtype)) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: 'grad_output' is %s; expected a floating dtype", amp_call_name(call),
-                    amp_describe(a->grad_output));
+    return amp_call_check_gradient(call, a->grad_output, shape.count, shape.values);
 }
 
 static amp_status check_mask(const amp_call *call, const arguments *a) {

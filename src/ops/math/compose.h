@@ -21,8 +21,14 @@ static inline amp_dims amp_dims_of(int rank, const int64_t *shape) {
     for (int d = 0; d < rank; d++) dims.values[d] = shape[d];
     return dims;
 }
+/* The tensor's shape as an argument. */
 static inline amp_dims amp_shape_of(const amp_tensor *t) {
     return amp_dims_of(t->rank, t->shape);
+}
+
+/* 16-bit numbers as f32, in which several steps are computed; any other tensor itself. */
+static inline amp_tensor *amp_wide(amp_tensor *t) {
+    return t && (t->dtype == AMP_BF16 || t->dtype == AMP_F16) ? amp_to(t, AMP_F32) : t;
 }
 
 /* Every element in row-major order; a view where strides allow it. */

@@ -10,11 +10,6 @@
 #include "steps/shape_rules.h"
 #include "steps/steps.h"
 
-/* 16-bit floats are computed with in f32. */
-static amp_tensor *wide(amp_tensor *t) {
-    return t && (t->dtype == AMP_BF16 || t->dtype == AMP_F16) ? amp_to(t, AMP_F32) : t;
-}
-
 /* Dimensions first … end − 1. */
 static amp_dims range(int first, int end) {
     amp_dims dims = {.set = AMP_PRESENT};
@@ -52,7 +47,7 @@ static amp_tensor *back_through(const normalised *n, amp_tensor *g) {
 }
 
 static amp_tensor *weighted(amp_tensor *g, amp_tensor *weight) {
-    return weight ? amp_mul(g, wide(weight)) : g;
+    return weight ? amp_mul(g, amp_wide(weight)) : g;
 }
 
 /* The gradients by input, of its dtype, by weight and, where the op has one, by bias. */
@@ -64,13 +59,6 @@ static amp_status give(amp_call *call, const amp_tensor *input, amp_tensor *by_i
     return call->outputs[0] && by_weight && by_bias ? AMP_OK : amp_pending_error();
 }
 
-static amp_status check_gradient(const amp_call *call, const amp_tensor *d, const amp_tensor *input) {
-    AMP_TRY(amp_call_check_shape(call, "grad_output", d, input->rank, input->shape));
-    if (amp_dtype_is_floating(d->dtype)) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: 'grad_output' is %s; expected a floating dtype", amp_call_name(call),
-                    amp_describe(d));
-}
-
 static bool has_step(const amp_call *call, bool step, const amp_tensor *d, const amp_tensor *input) {
     return step && d->dtype != AMP_F64 && input->dtype != AMP_F64 && call->inner_layers == 0;
 }
@@ -78,10 +66,10 @@ static bool has_step(const amp_call *call, bool step, const amp_tensor *d, const
 /* ---- Over the last dimensions -------------------------------------------------------------------------------------- */
 static amp_status rows_backward(amp_call *call, const amp_norm_slope *s, const amp_dims *shape) {
     AMP_TRY(amp_check_norm(call, s->input, shape, s->weight, NULL));
-    AMP_TRY(check_gradient(call, s->d, s->input));
+    AMP_TRY(amp_call_check_gradient(call, s->d, s->input->rank, s->input->shape));
     if (has_step(call, amp_steps_of(call)->norm_slope, s->d, s->input)) return amp_steps_of(call)->norm_slope(call, s);
-    amp_tensor *back = wide(s->d);
-    const normalised n = normalise(wide(s->input), range(s->dim, s->input->rank), s->eps, s->is_centred);
+    amp_tensor *back = amp_wide(s->d);
+    const normalised n = normalise(amp_wide(s->input), range(s->dim, s->input->rank), s->eps, s->is_centred);
     return give(call, s->input, back_through(&n, weighted(back, s->weight)),
                 sum_over(amp_mul(back, n.x), range(0, s->dim)), sum_over(back, range(0, s->dim)));
 }
@@ -111,7 +99,7 @@ amp_status amp_op_rms_norm_backward(amp_call *call) {
 static amp_tensor *by_channel(amp_tensor *t, const amp_tensor *like) {
     amp_dims shape = {.count = like->rank, .set = AMP_PRESENT};
     for (int i = 0; i < like->rank; i++) shape.values[i] = i == 1 ? -1 : 1;
-    return t ? amp_reshape(wide(t), shape) : NULL;
+    return t ? amp_reshape(amp_wide(t), shape) : NULL;
 }
 
 static amp_dims all_but_channel(const amp_tensor *t) {
@@ -124,20 +112,20 @@ static amp_dims all_but_channel(const amp_tensor *t) {
 static amp_status give_by_channel(amp_call *call, const amp_channel_norm_slope *s, amp_tensor *gradient,
                                   amp_tensor *x) {
     const amp_dims whole = amp_shape_of(s->input), others = all_but_channel(s->input);
-    amp_tensor *back = wide(s->d);
+    amp_tensor *back = amp_wide(s->d);
     return give(call, s->input, amp_reshape(gradient, whole), sum_over(amp_mul(back, amp_reshape(x, whole)), others),
                 sum_over(back, others));
 }
 
 static amp_status group_parts(amp_call *call, const amp_channel_norm_slope *s) {
     const amp_dims groups = AMP_DIMS(s->input->shape[0], s->groups, -1);
-    const normalised n = normalise(amp_reshape(wide(s->input), groups), AMP_DIMS(2), s->eps, true);
-    amp_tensor *g = weighted(wide(s->d), by_channel(s->weight, s->input));
+    const normalised n = normalise(amp_reshape(amp_wide(s->input), groups), AMP_DIMS(2), s->eps, true);
+    amp_tensor *g = weighted(amp_wide(s->d), by_channel(s->weight, s->input));
     return give_by_channel(call, s, back_through(&n, amp_reshape(g, groups)), n.x);
 }
 
 static amp_status batch_parts(amp_call *call, const amp_channel_norm_slope *s) {
-    amp_tensor *x = wide(s->input), *g = weighted(wide(s->d), by_channel(s->weight, s->input));
+    amp_tensor *x = amp_wide(s->input), *g = weighted(amp_wide(s->d), by_channel(s->weight, s->input));
     if (!s->running_mean) {
         const normalised n = normalise(x, all_but_channel(x), s->eps, true);
         return give_by_channel(call, s, back_through(&n, g), n.x);
@@ -149,14 +137,14 @@ static amp_status batch_parts(amp_call *call, const amp_channel_norm_slope *s) {
 /* Of an input without elements, which may have any rank. */
 static amp_status give_nothing(amp_call *call, const amp_channel_norm_slope *s) {
     const amp_dims others = all_but_channel(s->input);
-    AMP_TRY(check_gradient(call, s->d, s->input));
-    amp_tensor *back = wide(s->d);
+    AMP_TRY(amp_call_check_gradient(call, s->d, s->input->rank, s->input->shape));
+    amp_tensor *back = amp_wide(s->d);
     return give(call, s->input, amp_clone(back), sum_over(back, others), sum_over(back, others));
 }
 
 static amp_status channels_backward(amp_call *call, const amp_channel_norm_slope *s) {
     AMP_TRY(amp_check_channel_numbers(call, s->input, "weight", s->weight));
-    AMP_TRY(check_gradient(call, s->d, s->input));
+    AMP_TRY(amp_call_check_gradient(call, s->d, s->input->rank, s->input->shape));
     if (has_step(call, amp_steps_of(call)->channel_norm_slope, s->d, s->input))
         return amp_steps_of(call)->channel_norm_slope(call, s);
     return s->groups ? group_parts(call, s) : batch_parts(call, s);

@@ -60,11 +60,16 @@ amp_status amp_rnn_check_extents(const amp_call *call, const amp_tensor *input, 
 static const char *const modes[] = {
     [AMP_RNN_LSTM] = "lstm", [AMP_RNN_GRU] = "gru", [AMP_RNN_TANH] = "rnn_tanh", [AMP_RNN_RELU] = "rnn_relu"};
 
-amp_status amp_rnn_kind_of(const amp_call *call, const char *mode, amp_rnn_kind *kind) {
+bool amp_rnn_kind_named(const char *mode, amp_rnn_kind *kind) {
     for (int k = AMP_RNN_TANH; k <= AMP_RNN_LSTM; k++) {
         *kind = (amp_rnn_kind)k;
-        if (!strcmp(mode, modes[k])) return AMP_OK;
+        if (!strcmp(mode, modes[k])) return true;
     }
+    return false;
+}
+
+amp_status amp_rnn_kind_of(const amp_call *call, const char *mode, amp_rnn_kind *kind) {
+    if (amp_rnn_kind_named(mode, kind)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: 'mode' is \"%s\"; expected \"lstm\", \"gru\", \"rnn_tanh\" or \"rnn_relu\"",
                     amp_call_name(call), mode);
 }

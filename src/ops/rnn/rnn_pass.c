@@ -72,6 +72,11 @@ static amp_status read_pass(amp_call *call, amp_rnn_pass *l) {
     return amp_rnn_check_weights(call, a->input, l);
 }
 
+/* For the way back, where the device has that step, of f32 and bf16; else the gradient is made of other ops. */
+static bool keeps_workspace(const amp_call *call, amp_dtype dtype) {
+    return amp_steps_of(call)->rnn_back && (dtype == AMP_F32 || dtype == AMP_BF16);
+}
+
 static amp_status make_results(amp_call *call, amp_rnn_pass *l, bool batch_first, amp_dtype dtype) {
     const int64_t out[3] = {batch_first ? l->batch : l->steps, batch_first ? l->steps : l->batch, l->width};
     const int64_t h[2] = {l->batch, l->width}, c[2] = {l->batch, l->hidden};
@@ -80,7 +85,7 @@ static amp_status make_results(amp_call *call, amp_rnn_pass *l, bool batch_first
     l->cn = l->hn && l->c0 ? amp_call_output(call, 2, dtype, 2, c) : NULL;
     if (!l->hn || (l->c0 && !l->cn)) return amp_pending_error();
     l->out = amp_rnn_sequence(output, batch_first);
-    if (!amp_call_wants(call, 3) || !amp_rnn_keeps_workspace(call->device, dtype)) return AMP_OK;
+    if (!amp_call_wants(call, 3) || !keeps_workspace(call, dtype)) return AMP_OK;
     const int64_t elements = amp_rnn_workspace_of(l->kind, l->steps, l->batch, l->hidden).elements;
     l->workspace = amp_call_output(call, 3, AMP_F32, 1, &elements);
     return l->workspace ? AMP_OK : amp_pending_error();
@@ -141,7 +146,7 @@ static amp_status check_part(const amp_call *call, const char *name, const amp_t
 
 static amp_status check_back(const amp_call *call, const amp_rnn_pass_backward_args *a, const amp_rnn_back *l) {
     const amp_tensor *d = a->grad_output;
-    if (!amp_rnn_keeps_workspace(call->device, d->dtype)) {
+    if (!keeps_workspace(call, d->dtype)) {
         return amp_fail(AMP_ERROR_DTYPE, "%s: 'grad_output' is %s; expected f32 or bf16 on the CPU",
                         amp_call_name(call), amp_describe(d));
     }
