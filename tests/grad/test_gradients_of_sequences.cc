@@ -177,6 +177,33 @@ TEST_F(GradientsOfSequences, LayersHaveGradientsOfGradients) {
     }
 }
 
+// Of weights that a region casts: sums of bf16 products are not rounded on their way to an f32 gradient.
+TEST_F(GradientsOfSequences, WeightsInF32GetMoreThanBf16Holds) {
+    const auto has_more = [](amp_tensor *t) {
+        EXPECT_EQ(amp_tensor_dtype(t), AMP_F32);
+        return numbers_of(op("to", {t, AMP_BF16})) != numbers_of(t);
+    };
+    Tensors lstm = {random_tensor(AMP_F32, {12, 5}, 1), random_tensor(AMP_F32, {12, 3}, 2)};
+    Tensors conv = {random_tensor(AMP_F32, {32, 32, 3, 3}, 3), random_tensor(AMP_F32, {32}, 4)};
+    for (amp_tensor *t : {lstm[0], lstm[1], conv[0], conv[1]}) (void)amp_tensor_set_requires_grad(t, true);
+    amp_tensor *state = random_tensor(AMP_F32, {1, 2, 3}, 5), *images = random_tensor(AMP_F32, {2, 32, 6, 6}, 6);
+    amp_tensor *sum;
+    {
+        const Region region;
+        amp_tensor *y = run_layers("lstm", {random_tensor(AMP_F32, {7, 2, 5}, 7), state, state, lstm[0], lstm[1]}, 2, 1,
+                                   false, false)[0];
+        ASSERT_NE(y, nullptr) << amp_last_error();
+        sum = op("add",
+                 {op("sum", {op("mul", {y, y})}), op("sum", {op("sin", {op("conv2d", {images, conv[0], conv[1]})})})});
+    }
+    amp_backward_args args = {};
+    args.struct_size = sizeof args;
+    args.loss = sum;
+    ASSERT_EQ(amp_backward_call(&args), AMP_OK) << amp_last_error();
+    for (amp_tensor *t : {lstm[0], lstm[1], conv[0], conv[1]})
+        EXPECT_TRUE(has_more(amp_tensor_grad(t))) << amp_tensor_rank(t) << " " << amp_tensor_size(t, -1);
+}
+
 TEST_F(GradientsOfSequences, ACellWhoseInputIsItsState) {
     expect_second_slopes(
         [](const Tensors &t) {

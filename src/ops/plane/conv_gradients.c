@@ -255,7 +255,7 @@ static amp_tensor *weight_by_products(const request *r) {
     const int taps = (int)kernel_elements(r);
     for (int k = 0; k < taps; k++) {
         amp_tensor *inputs = channel_rows(elements_of_windows(r, wide, k));
-        parts[k] = inputs ? amp_matmul(rows, amp_transpose(inputs, 0, 1)) : NULL;
+        parts[k] = inputs ? amp_mm_dtype(rows, amp_transpose(inputs, 0, 1), r->dtype) : NULL;
         if (!parts[k]) return NULL;
     }
     return amp_reshape(amp_stack((amp_tensor_list){parts, taps, NULL}, -1), r->shape);
