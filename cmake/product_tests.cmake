@@ -63,8 +63,11 @@ set_tests_properties(example.sentence_embedding PROPERTIES LABELS fast SKIP_RETU
 add_test(NAME example.ocr COMMAND python3 tests/examples/check_ocr.py $<TARGET_FILE:ocr> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(example.ocr PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 
-# Training: the loops, which say by their exit status whether they learned, and the digits.
-foreach(loop typical clipping accumulation penalty several opt_levels losses_and_optimizers delayed_unscale legacy_handle)
+# Training: the loops, which say by their exit status whether they learned, and the digits. (What custom_function prints is above.)
+file(GLOB loops CONFIGURE_DEPENDS examples/apex/*.c examples/training/*.c)
+list(FILTER loops EXCLUDE REGEX custom_function)
+foreach(source IN LISTS loops)
+    get_filename_component(loop ${source} NAME_WE)
     add_test(NAME example.${loop} COMMAND ${loop})
     set_tests_properties(example.${loop} PROPERTIES LABELS fast)
 endforeach()
