@@ -97,6 +97,12 @@ static void output_of_row(const back *b, int64_t t, int64_t row) {
            (size_t)width * sizeof(float));
 }
 
+/* Both, where nothing lies between them. */
+static void step_of_row(const back *b, int64_t t, int64_t row) {
+    output_of_row(b, t, row);
+    gates_of_row(b, t, row);
+}
+
 static void each_row(const back *b, int64_t t, void (*visit)(const back *, int64_t, int64_t)) {
     const int64_t batch = b->l->batch;
     int threads = amp_parallel_threads(batch * b->l->hidden * GATE_COST, AMP_GRAIN_ELEMENTS * 2);
@@ -109,9 +115,11 @@ static void each_row(const back *b, int64_t t, void (*visit)(const back *, int64
 static amp_status run_step(const back *b, int64_t t) {
     const amp_rnn_back *l = b->l;
     const bool is_gru = l->kind == AMP_RNN_GRU;
-    each_row(b, t, output_of_row);
-    if (l->w_hr) AMP_TRY(multiply(b, l->grad_projected, t, l->w_hr, &b->hr, b->grad_unprojected, false));
-    each_row(b, t, gates_of_row);
+    each_row(b, t, l->w_hr ? output_of_row : step_of_row);
+    if (l->w_hr) {
+        AMP_TRY(multiply(b, l->grad_projected, t, l->w_hr, &b->hr, b->grad_unprojected, false));
+        each_row(b, t, gates_of_row);
+    }
     return multiply(b, is_gru ? l->grad_h_gates : l->grad_gates, t, l->w_hh, &b->hh, b->grad_h, is_gru);
 }
 
