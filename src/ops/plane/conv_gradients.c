@@ -299,7 +299,7 @@ amp_status amp_op_conv_weight(amp_call *call) {
     AMP_TRY(check(call, &r));
     AMP_TRY(amp_call_materialize(call, r.input));
     AMP_TRY(amp_call_materialize(call, r.back));
-    if (!is_pointwise(&r)) AMP_TRY(run_own(call, &r, &served));
+    AMP_TRY(run_own(call, &r, &served));
     if (!served) call->outputs[0] = compose_weight(&r);
     return call->outputs[0] ? AMP_OK : amp_pending_error();
 }
