@@ -3,12 +3,16 @@
  *
  *     dx = rstd · (g − mean(g) − x̂ · mean(g · x̂)),  dweight = Σ dy · x̂,  dbias = Σ dy
  *
- * A device's step makes all three; where there is none, in f64, and where the parts are recorded they are made of
- * ops. */
+ * A device's step makes all three; where there is none, in f64, and where the parts are recorded they are made of ops: the recorded
+ * ones in f64, for their gradients are differences of what is nearly equal. */
 #include "ops/math/compose.h"
 #include "steps/row_rules.h"
 #include "steps/shape_rules.h"
 #include "steps/steps.h"
+
+static amp_tensor *wide(const amp_call *call, amp_tensor *t) {
+    return t && call->inner_layers ? amp_to(t, AMP_F64) : amp_wide(t);
+}
 
 /* Dimensions first … end − 1. */
 static amp_dims range(int first, int end) {
@@ -46,17 +50,19 @@ static amp_tensor *back_through(const normalised *n, amp_tensor *g) {
     return amp_mul(t, n->rstd);
 }
 
-static amp_tensor *weighted(amp_tensor *g, amp_tensor *weight) {
-    return weight ? amp_mul(g, amp_wide(weight)) : g;
+static amp_tensor *weighted(const amp_call *call, amp_tensor *g, amp_tensor *weight) {
+    return weight ? amp_mul(g, wide(call, weight)) : g;
 }
 
-/* The gradients by input, of its dtype, by weight and, where the op has one, by bias. */
+/* The gradients by input, of its dtype, by weight and, where the op has one, by bias: f32, or f64 as the input. */
 static amp_status give(amp_call *call, const amp_tensor *input, amp_tensor *by_input, amp_tensor *by_weight,
                        amp_tensor *by_bias) {
-    call->outputs[0] = by_input ? amp_to(by_input, input->dtype) : NULL;
-    call->outputs[1] = by_weight;
-    if (call->op->output_count > 2) call->outputs[2] = by_bias;
-    return call->outputs[0] && by_weight && by_bias ? AMP_OK : amp_pending_error();
+    if (!by_input || !by_weight || !by_bias) return amp_pending_error();
+    const amp_dtype numbers = input->dtype == AMP_F64 ? AMP_F64 : AMP_F32;
+    call->outputs[0] = amp_to(by_input, input->dtype);
+    call->outputs[1] = amp_to(by_weight, numbers);
+    if (call->op->output_count > 2) call->outputs[2] = amp_to(by_bias, numbers);
+    return amp_pending_error();
 }
 
 static bool has_step(const amp_call *call, bool step, const amp_tensor *d, const amp_tensor *input) {
@@ -68,9 +74,9 @@ static amp_status rows_backward(amp_call *call, const amp_norm_slope *s, const a
     AMP_TRY(amp_check_norm(call, s->input, shape, s->weight, NULL));
     AMP_TRY(amp_call_check_gradient(call, s->d, s->input->rank, s->input->shape));
     if (has_step(call, amp_steps_of(call)->norm_slope, s->d, s->input)) return amp_steps_of(call)->norm_slope(call, s);
-    amp_tensor *back = amp_wide(s->d);
-    const normalised n = normalise(amp_wide(s->input), range(s->dim, s->input->rank), s->eps, s->is_centred);
-    return give(call, s->input, back_through(&n, weighted(back, s->weight)),
+    amp_tensor *back = wide(call, s->d);
+    const normalised n = normalise(wide(call, s->input), range(s->dim, s->input->rank), s->eps, s->is_centred);
+    return give(call, s->input, back_through(&n, weighted(call, back, s->weight)),
                 sum_over(amp_mul(back, n.x), range(0, s->dim)), sum_over(back, range(0, s->dim)));
 }
 
@@ -96,10 +102,10 @@ amp_status amp_op_rms_norm_backward(amp_call *call) {
 }
 
 /* ---- By channel, dimension 1 --------------------------------------------------------------------------------------- */
-static amp_tensor *by_channel(amp_tensor *t, const amp_tensor *like) {
+static amp_tensor *by_channel(const amp_call *call, amp_tensor *t, const amp_tensor *like) {
     amp_dims shape = {.count = like->rank, .set = AMP_PRESENT};
     for (int i = 0; i < like->rank; i++) shape.values[i] = i == 1 ? -1 : 1;
-    return t ? amp_reshape(amp_wide(t), shape) : NULL;
+    return t ? amp_reshape(wide(call, t), shape) : NULL;
 }
 
 static amp_dims all_but_channel(const amp_tensor *t) {
@@ -112,33 +118,33 @@ static amp_dims all_but_channel(const amp_tensor *t) {
 static amp_status give_by_channel(amp_call *call, const amp_channel_norm_slope *s, amp_tensor *gradient,
                                   amp_tensor *x) {
     const amp_dims whole = amp_shape_of(s->input), others = all_but_channel(s->input);
-    amp_tensor *back = amp_wide(s->d);
+    amp_tensor *back = wide(call, s->d);
     return give(call, s->input, amp_reshape(gradient, whole), sum_over(amp_mul(back, amp_reshape(x, whole)), others),
                 sum_over(back, others));
 }
 
 static amp_status group_parts(amp_call *call, const amp_channel_norm_slope *s) {
     const amp_dims groups = AMP_DIMS(s->input->shape[0], s->groups, -1);
-    const normalised n = normalise(amp_reshape(amp_wide(s->input), groups), AMP_DIMS(2), s->eps, true);
-    amp_tensor *g = weighted(amp_wide(s->d), by_channel(s->weight, s->input));
+    const normalised n = normalise(amp_reshape(wide(call, s->input), groups), AMP_DIMS(2), s->eps, true);
+    amp_tensor *g = weighted(call, wide(call, s->d), by_channel(call, s->weight, s->input));
     return give_by_channel(call, s, back_through(&n, amp_reshape(g, groups)), n.x);
 }
 
 static amp_status batch_parts(amp_call *call, const amp_channel_norm_slope *s) {
-    amp_tensor *x = amp_wide(s->input), *g = weighted(amp_wide(s->d), by_channel(s->weight, s->input));
+    amp_tensor *x = wide(call, s->input), *g = weighted(call, wide(call, s->d), by_channel(call, s->weight, s->input));
     if (!s->running_mean) {
         const normalised n = normalise(x, all_but_channel(x), s->eps, true);
         return give_by_channel(call, s, back_through(&n, g), n.x);
     }
-    amp_tensor *rstd = amp_rsqrt(amp_add_scalar(by_channel(s->running_var, x), amp_float(s->eps)));
-    return give_by_channel(call, s, amp_mul(g, rstd), amp_mul(amp_sub(x, by_channel(s->running_mean, x)), rstd));
+    amp_tensor *rstd = amp_rsqrt(amp_add_scalar(by_channel(call, s->running_var, x), amp_float(s->eps)));
+    return give_by_channel(call, s, amp_mul(g, rstd), amp_mul(amp_sub(x, by_channel(call, s->running_mean, x)), rstd));
 }
 
 /* Of an input without elements, which may have any rank. */
 static amp_status give_nothing(amp_call *call, const amp_channel_norm_slope *s) {
     const amp_dims others = all_but_channel(s->input);
     AMP_TRY(amp_call_check_gradient(call, s->d, s->input->rank, s->input->shape));
-    amp_tensor *back = amp_wide(s->d);
+    amp_tensor *back = wide(call, s->d);
     return give(call, s->input, amp_clone(back), sum_over(back, others), sum_over(back, others));
 }
 
