@@ -32,10 +32,6 @@ typedef struct shape {
 } shape;
 
 static const amp_dtype dtypes[DTYPES] = {AMP_F32, AMP_BF16};
-static void *require(void *p) {
-    bench_require(p != NULL, "a call");
-    return p;
-}
 
 /* ---- One shape -------------------------------------------------------------------------------------------------- */
 
@@ -45,20 +41,11 @@ typedef struct problem {
     int repeats[DTYPES];
 } problem;
 
-static amp_tensor *random_tensor(int64_t batch, int64_t heads, int64_t rows, int64_t depth) {
-    const int64_t sizes[4] = {batch, heads, rows, depth}, n = batch * heads * rows * depth;
-    float *x = malloc((size_t)n * sizeof *x);
-    bench_require(x != NULL, "allocation");
-    for (int64_t i = 0; i < n; i++) x[i] = 2.0f * bench_uniform();
-    amp_tensor *t = require(amp_from_data(x, AMP_F32, 4, sizes));
-    free(x);
-    return t;
-}
-
 static void run_once(const problem *p, int which) {
     (void)amp_scope_enter();
-    require(amp_scaled_dot_product_attention(p->q[which], p->k[which], p->v[which], .is_causal = p->s.causal != 0,
-                                             .enable_gqa = p->s.heads != p->s.key_heads));
+    bench_require_tensor(amp_scaled_dot_product_attention(p->q[which], p->k[which], p->v[which],
+                                                          .is_causal = p->s.causal != 0,
+                                                          .enable_gqa = p->s.heads != p->s.key_heads));
     (void)amp_scope_exit();
 }
 
@@ -77,12 +64,14 @@ static void warm_up(problem *p, int which) {
 
 static problem make_problem(shape s) {
     problem p = {.s = s};
-    p.q[0] = random_tensor(s.batch, s.heads, s.rows, s.depth);
-    p.k[0] = random_tensor(s.batch, s.key_heads, s.keys, s.depth);
-    p.v[0] = random_tensor(s.batch, s.key_heads, s.keys, s.depth);
-    p.q[1] = require(amp_to(p.q[0], .dtype = AMP_BF16));
-    p.k[1] = require(amp_to(p.k[0], .dtype = AMP_BF16));
-    p.v[1] = require(amp_to(p.v[0], .dtype = AMP_BF16));
+    const amp_dims queries = AMP_DIMS(s.batch, s.heads, s.rows, s.depth);
+    const amp_dims keys = AMP_DIMS(s.batch, s.key_heads, s.keys, s.depth);
+    p.q[0] = bench_tensor(AMP_F32, 2.0f, queries);
+    p.k[0] = bench_tensor(AMP_F32, 2.0f, keys);
+    p.v[0] = bench_tensor(AMP_F32, 2.0f, keys);
+    p.q[1] = bench_require_tensor(amp_to(p.q[0], .dtype = AMP_BF16));
+    p.k[1] = bench_require_tensor(amp_to(p.k[0], .dtype = AMP_BF16));
+    p.v[1] = bench_require_tensor(amp_to(p.v[0], .dtype = AMP_BF16));
     for (int i = 0; i < DTYPES; i++) warm_up(&p, i);
     return p;
 }
@@ -108,11 +97,12 @@ typedef struct peers {
 } peers;
 
 static void check_peer(const problem *p, int which, const attention_peer *peer) {
-    amp_tensor *ours = require(amp_contiguous(amp_scaled_dot_product_attention(p->q[which], p->k[which], p->v[which])));
+    amp_tensor *ours =
+        bench_require_tensor(amp_contiguous(amp_scaled_dot_product_attention(p->q[which], p->k[which], p->v[which])));
     const int64_t n = amp_tensor_numel(ours);
-    amp_tensor *theirs = require(amp_from_data(peer->data[PEER_Y], dtypes[which], 1, (const int64_t[]){n}));
-    const float *a = amp_data(require(amp_to(ours, .dtype = AMP_F32)));
-    const float *b = amp_data(require(amp_to(theirs, .dtype = AMP_F32)));
+    amp_tensor *theirs = amp_from_data(peer->data[PEER_Y], dtypes[which], 1, &n);
+    const float *a = amp_data(bench_require_tensor(amp_to(ours, .dtype = AMP_F32)));
+    const float *b = amp_data(bench_require_tensor(amp_to(theirs, .dtype = AMP_F32)));
     for (int64_t i = 0; i < n; i++) bench_require(fabsf(a[i] - b[i]) < 0.05f, "oneDNN's result that is ours");
 }
 
@@ -244,7 +234,7 @@ typedef struct cuda_problem {
 
 static void attend_on_cuda(void *context, int type) {
     const cuda_problem *p = context;
-    amp_tensor *y = require(amp_scaled_dot_product_attention(
+    amp_tensor *y = bench_require_tensor(amp_scaled_dot_product_attention(
         p->q[type], p->k[type], p->v[type], .is_causal = p->s.causal != 0, .enable_gqa = p->s.heads != p->s.key_heads));
     amp_release(y);
 }
@@ -257,7 +247,8 @@ static void print_kernel(FILE *json, cuda_problem *p, int type) {
     amp_explain_begin();
     attend_on_cuda(p, type);
     amp_explain_end();
-    char *report = require(amp_explain_report(AMP_EXPLAIN_JSON));
+    char *report = amp_explain_report(AMP_EXPLAIN_JSON);
+    bench_require(report != NULL, "a report");
     const char *name = strstr(report, member);
     name = name ? name + sizeof member - 1 : "\"";
     const int length = (int)strcspn(name, "\"");
@@ -268,10 +259,12 @@ static void print_kernel(FILE *json, cuda_problem *p, int type) {
 
 static cuda_problem make_cuda_problem(shape s) {
     cuda_problem p = {.s = s};
+    const amp_dims queries = AMP_DIMS(s.batch, s.heads, s.rows, s.depth);
+    const amp_dims keys = AMP_DIMS(s.batch, s.key_heads, s.keys, s.depth);
     for (int t = 0; t < OP_CUDA_TYPES; t++) {
-        p.q[t] = moved_to_cuda(random_tensor(s.batch, s.heads, s.rows, s.depth), op_cuda_types[t]);
-        p.k[t] = moved_to_cuda(random_tensor(s.batch, s.key_heads, s.keys, s.depth), op_cuda_types[t]);
-        p.v[t] = moved_to_cuda(random_tensor(s.batch, s.key_heads, s.keys, s.depth), op_cuda_types[t]);
+        p.q[t] = bench_tensor_on(AMP_DEVICE_CUDA, op_cuda_types[t], 2.0f, queries);
+        p.k[t] = bench_tensor_on(AMP_DEVICE_CUDA, op_cuda_types[t], 2.0f, keys);
+        p.v[t] = bench_tensor_on(AMP_DEVICE_CUDA, op_cuda_types[t], 2.0f, keys);
     }
     return p;
 }

@@ -64,13 +64,7 @@ static void enqueue_copy(void *context) {
 }
 
 static amp_tensor *random_on_device(int64_t elements) {
-    amp_tensor *host = amp_empty(AMP_DIMS(elements), AMP_F32);
-    bench_require(host != NULL, "a tensor");
-    bench_fill(amp_data_mut(host), elements);
-    amp_tensor *t = amp_to_device(host, AMP_DEVICE_CUDA);
-    bench_require(t != NULL, "a tensor on the device");
-    amp_release(host);
-    return t;
+    return bench_tensor_on(AMP_DEVICE_CUDA, AMP_F32, 1.0f, AMP_DIMS(elements));
 }
 
 /* The tensors of f32 come first: the copy goes from one to the other. */

@@ -40,18 +40,11 @@ static const struct {
 /* Pooling: the window is 3 × 3 with stride 2 and padding 1, or 2 × 2. */
 static const struct { int64_t shape[4], dim; } planes[] = {{{1, 64, 112, 112}, 0}, {{8, 64, 56, 56}, 1}};
 
-static amp_tensor *random_input(const int64_t *shape, amp_dtype dtype) {
-    int rank = 0;
-    while (rank < 4 && shape[rank]) rank++;
-    int64_t n = 1;
-    for (int i = 0; i < rank; i++) n *= shape[i];
-    float *values = malloc((size_t)n * sizeof *values);
-    bench_require(values != NULL, "malloc");
-    bench_fill(values, n);
-    amp_tensor *x = amp_from_data(values, AMP_F32, rank, shape);
-    bench_require(x != NULL, "a tensor");
-    free(values);
-    return amp_to(amp_mul_scalar(x, amp_float(4)), dtype);
+static amp_tensor *random_input(const int64_t *sizes, amp_dtype dtype) {
+    amp_dims shape = AMP_DIMS(sizes[0], sizes[1], sizes[2], sizes[3]);
+    shape.count = 0;
+    while (shape.count < 4 && sizes[shape.count]) shape.count++;
+    return bench_tensor(dtype, 4.0f, shape);
 }
 
 typedef struct subject {

@@ -41,6 +41,11 @@ static inline void bench_require(bool ok, const char *what) {
     exit(1);
 }
 
+static inline amp_tensor *bench_require_tensor(amp_tensor *t) {
+    bench_require(t != NULL, "a call");
+    return t;
+}
+
 static inline FILE *bench_open(const char *path, const char *mode) {
     FILE *file = fopen(path, mode);
     if (file) return file;
@@ -61,8 +66,39 @@ static inline uint64_t bench_random(void) { /* xorshift64*; 48 bits */
 static inline float bench_uniform(void) {
     return (float)((int32_t)(bench_random() & 0xffffff) - 0x800000) * 0x1p-23f;
 }
-static inline void bench_fill(float *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) x[i] = bench_uniform();
+/* Within ± bound. */
+static inline void bench_fill(float *x, int64_t n, float bound) {
+    for (int64_t i = 0; i < n; i++) x[i] = bound * bench_uniform();
+}
+
+/* A tensor of them, drawn in f32: the scope's, or the caller's where none is open. */
+static inline amp_tensor *bench_tensor(amp_dtype dtype, float bound, amp_dims shape) {
+    int64_t n = 1;
+    for (int d = 0; d < shape.count; d++) n *= shape.values[d];
+    float *x = malloc((size_t)n * sizeof *x);
+    if (!x) exit(1);
+    bench_fill(x, n, bound);
+    amp_tensor *wide = bench_require_tensor(amp_from_data(x, AMP_F32, shape.count, shape.values));
+    free(x);
+    if (dtype == AMP_F32) return wide;
+    amp_tensor *t = bench_require_tensor(amp_to(wide, dtype));
+    amp_release(wide);
+    return t;
+}
+
+static inline amp_tensor *bench_tensor_on(amp_device device, amp_dtype dtype, float bound, amp_dims shape) {
+    amp_tensor *host = bench_tensor(dtype, bound, shape);
+    if (device == AMP_DEVICE_CPU) return host;
+    amp_tensor *t = bench_require_tensor(amp_to_device(host, device));
+    amp_release(host);
+    return t;
+}
+
+/* One in f32 that is marked: its casts, and what it is packed to, are kept. */
+static inline amp_tensor *bench_parameter(amp_device device, float bound, amp_dims shape) {
+    amp_tensor *t = bench_tensor_on(device, AMP_F32, bound, shape);
+    bench_require(amp_tensor_mark_parameter(t) == AMP_OK, "marking a parameter");
+    return t;
 }
 
 /* ---- Figures ---------------------------------------------------------------------------------------------------- */

@@ -63,24 +63,14 @@ typedef struct op_call {
     amp_tensor *scale, *mean, *variance, *other; /* of a batch_norm and an addition behind it */
 } op_call;
 
-static amp_tensor *random_tensor(bool half, int rank, const int64_t *shape) {
-    int64_t n = 1;
-    for (int i = 0; i < rank; i++) n *= shape[i];
-    void *values = random_values(n, half);
-    amp_tensor *t = amp_from_data(values, half ? AMP_BF16 : AMP_F32, rank, shape);
-    bench_require(t != NULL, "tensor");
-    amp_free(values);
-    return t;
-}
-
 static op_call make_op(const layer *l, bool half) {
-    const int64_t image[] = {l->batch, l->size, l->size, l->in};
+    const amp_dims image = AMP_DIMS(l->batch, l->size, l->size, l->in);
     const int64_t rows = l->transposed ? l->in : l->out, columns = (l->transposed ? l->out : l->in) / l->groups;
-    const int64_t weight[] = {rows, columns, l->kernel, l->kernel};
+    const amp_dtype dtype = half ? AMP_BF16 : AMP_F32;
     op_call c = {.l = l};
-    c.x = amp_permute(random_tensor(half, 4, image), AMP_DIMS(0, 3, 1, 2));
-    c.w = random_tensor(false, 4, weight);
-    c.bias = random_tensor(false, 1, (const int64_t[]){l->out});
+    c.x = amp_permute(bench_tensor(dtype, 1.0f, image), AMP_DIMS(0, 3, 1, 2));
+    c.w = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(rows, columns, l->kernel, l->kernel));
+    c.bias = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(l->out));
     return c;
 }
 
@@ -99,11 +89,12 @@ static void run_op(void *context) {
 /* What --epilogue compares: batch_norm in inference, an addition and relu after the convolution … */
 static void make_epilogue(op_call *c, bool half) {
     const layer *l = c->l;
-    const int64_t channels[] = {l->out}, image[] = {l->batch, l->out_size, l->out_size, l->out};
-    c->scale = random_tensor(false, 1, channels);
-    c->mean = random_tensor(false, 1, channels);
-    c->variance = amp_add_scalar(amp_square(random_tensor(false, 1, channels)), amp_float(0.5));
-    c->other = amp_permute(random_tensor(half, 4, image), AMP_DIMS(0, 3, 1, 2));
+    const amp_dims channels = AMP_DIMS(l->out), image = AMP_DIMS(l->batch, l->out_size, l->out_size, l->out);
+    const amp_dtype dtype = half ? AMP_BF16 : AMP_F32;
+    c->scale = bench_tensor(AMP_F32, 1.0f, channels);
+    c->mean = bench_tensor(AMP_F32, 1.0f, channels);
+    c->variance = amp_add_scalar(amp_square(bench_tensor(AMP_F32, 1.0f, channels)), amp_float(0.5));
+    c->other = amp_permute(bench_tensor(dtype, 1.0f, image), AMP_DIMS(0, 3, 1, 2));
     bench_require(c->variance && c->other, "tensors of the epilogue");
 }
 
@@ -501,6 +492,12 @@ static void run_cuda_layer(void *context, int type) {
 }
 
 /* On a GPU: activations of the type, weights of f32, whose casts are kept. */
+static amp_tensor *moved_to_cuda(amp_tensor *t, amp_dtype dtype) {
+    amp_tensor *moved = amp_to(amp_to_device(t, AMP_DEVICE_CUDA), dtype);
+    bench_require(moved != NULL, "a tensor on the device");
+    return moved;
+}
+
 static void bench_layer_cuda(FILE *json, const layer *l, double seconds, summary *sums, bool first) {
     cuda_layer list;
     (void)sums;

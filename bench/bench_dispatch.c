@@ -39,22 +39,13 @@ typedef struct bench_case {
 } bench_case;
 
 /* ---- Operands ------------------------------------------------------------------------------------------------- */
-static amp_tensor *random_tensor(int rank, const int64_t *shape) {
-    float values[WIDTH * WIDTH];
-    bench_fill(values, WIDTH * WIDTH);
-    amp_tensor *t = amp_from_data(values, AMP_F32, rank, shape);
-    bench_require(t != NULL, "a tensor");
-    return t;
-}
-
 static operands make_operands(void) {
-    const int64_t one[] = {1}, row[] = {1, WIDTH}, square[] = {WIDTH, WIDTH};
     operands o = {
-        .a = random_tensor(1, one),
-        .b = random_tensor(1, one),
-        .leaf = random_tensor(1, one),
-        .x = random_tensor(2, row),
-        .w = random_tensor(2, square),
+        .a = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(1)),
+        .b = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(1)),
+        .leaf = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(1)),
+        .x = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(1, WIDTH)),
+        .w = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(WIDTH, WIDTH)),
         .packed = amp_alloc(amp_gemm_packed_bytes(WIDTH, WIDTH)),
         .y = amp_alloc(WIDTH * sizeof(uint16_t)),
     };

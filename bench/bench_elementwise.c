@@ -130,23 +130,6 @@ static void die(const char *what) {
 
 static amp_tensor *operands[PRECISIONS][128]; /* by letter */
 
-/* About normal: the sum of four uniform numbers. */
-static amp_tensor *random_tensor(int rank, const int64_t *shape, bool positive) {
-    int64_t n = 1;
-    for (int d = 0; d < rank; d++) n *= shape[d];
-    float *x = malloc((size_t)n * sizeof *x);
-    if (!x) exit(1);
-    for (int64_t i = 0; i < n; i++) {
-        x[i] = 0.0f;
-        for (int k = 0; k < 4; k++) x[i] += (float)(bench_random() % 65536) / 65536.0f - 0.5f;
-        if (positive) x[i] = fabsf(x[i]) + 0.01f;
-    }
-    amp_tensor *t = amp_from_data(x, AMP_F32, rank, shape);
-    free(x);
-    if (!t) die("operands");
-    return t;
-}
-
 static amp_tensor *random_indices(int rank, const int64_t *shape, uint64_t limit) {
     const int64_t n = rank == 2 ? elements : shape[0];
     int64_t *x = malloc((size_t)n * sizeof *x);
@@ -161,10 +144,11 @@ static amp_tensor *random_indices(int rank, const int64_t *shape, uint64_t limit
 static void make_operands(bool cuda) {
     const int64_t matrix[2] = {side, side}, all[1] = {elements}, row[1] = {side};
     amp_tensor **f32 = operands[F32];
-    for (const char *letter = "abc"; *letter; letter++) f32[(int)*letter] = random_tensor(2, matrix, false);
-    f32['p'] = random_tensor(2, matrix, true);
-    f32['v'] = random_tensor(1, all, false);
-    f32['w'] = random_tensor(1, row, false);
+    for (const char *letter = "abc"; *letter; letter++)
+        f32[(int)*letter] = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(side, side));
+    f32['p'] = amp_add_scalar(amp_abs(f32['a']), amp_float(0.01));
+    f32['v'] = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(elements));
+    f32['w'] = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(side));
     f32['s'] = amp_sort(f32['w']);
     for (int letter = 0; letter < 128; letter++) {
         if (f32[letter]) operands[BF16][letter] = amp_to(f32[letter], AMP_BF16);

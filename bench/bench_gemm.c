@@ -81,16 +81,9 @@ static uint16_t *halves(const float *x, int64_t n) {
     return p;
 }
 
-static amp_tensor *random_tensor(int64_t rows, int64_t columns) {
-    amp_tensor *t = amp_empty(AMP_DIMS(rows, columns), AMP_F32);
-    bench_require(t != NULL, "a tensor");
-    bench_fill(amp_data_mut(t), rows * columns);
-    bench_require(amp_tensor_mark_parameter(t) == AMP_OK, "a parameter"); /* the cache packs weights once */
-    return t;
-}
-
 static operands make_operands(shape s) {
-    operands o = {.x = random_tensor(s.m, s.k), .w = random_tensor(s.n, s.k)};
+    operands o = {.x = bench_parameter(AMP_DEVICE_CPU, 1.0f, AMP_DIMS(s.m, s.k)),
+                  .w = bench_parameter(AMP_DEVICE_CPU, 1.0f, AMP_DIMS(s.n, s.k))};
     gemm_problem *g = &o.g;
     *g = (gemm_problem){.m = s.m, .n = s.n, .k = s.k, .a = amp_data(o.x), .b = amp_data(o.w)};
     g->a_half = halves(g->a, s.m * s.k);
@@ -293,7 +286,7 @@ static double read_rate(size_t bytes) {
     float *data = obtain(bytes);
     double best = 0.0, spent = 0.0;
     const int repeats = bytes < (size_t)1 << 22 ? (int)(((size_t)1 << 22) / bytes) : 1;
-    bench_fill(data, (int64_t)(bytes / sizeof *data));
+    bench_fill(data, (int64_t)(bytes / sizeof *data), 1.0f);
     for (int i = 0; i < 5 || spent < 0.1; i++) {
         const double start = bench_now();
         for (int r = 0; r < repeats; r++) sink = amp_probe_read(data, bytes);

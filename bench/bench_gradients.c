@@ -1,68 +1,142 @@
-/* Backwards of attention and norms in f32 and bf16, through the tape, on random data.
+/* Backwards of attention, norms and activations in f32 and bf16, through the tape, on random data.
  *
- *     bench_gradients [--seconds S]
+ *     bench_gradients [--seconds S] [--json FILE]
+ *     bench_gradients --list
  *     bench_gradients --serve
  *
  * One thread, its CPU time; figures are medians, beside the bytes that a backward of a norm must move: input and gradient read, another
- * written. With --serve, each line "KIND DTYPE N N N N FLAG" on the standard input is answered by the seconds of one backward, the mean
- * of a burst: bench/peers_gradients.py lets it take turns with PyTorch. */
+ * written. --list says what the cases are, a line each: "KIND DTYPE N N N N FLAG", a tab, and the case in words. With --serve, each line
+ * of the first part on the standard input is answered by the seconds of one backward, the mean of a burst: bench/peers_gradients.py lets
+ * it take turns with PyTorch. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_gradients"
 #include "bench_common.h"
 
-enum { MAX_ROUNDS = 400, NUMBERS = 4 };
+enum { MAX_ROUNDS = 400, NUMBERS = 4, LEAVES = 3, TEXT = 96 };
 
-/* attention: batch, heads, rows, depth, and causal; layer_norm, rms_norm: rows, columns; batch_norm, group_norm (32 groups): the shape,
- * and channels last. 16-bit norms have weights in f32. */
-typedef struct problem {
-    char kind[16], dtype[8];
-    long long n[NUMBERS];
-    int flag;
-} problem;
+typedef struct problem problem;
 
-static const problem problems[] = {
-    {"attention", "f32", {8, 12, 128, 64}, 0},     {"attention", "bf16", {8, 12, 128, 64}, 0},
-    {"attention", "f32", {32, 12, 64, 32}, 0},     {"attention", "bf16", {32, 12, 64, 32}, 0},
-    {"attention", "f32", {1, 12, 1024, 64}, 1},    {"attention", "bf16", {1, 12, 1024, 64}, 1},
-    {"layer_norm", "f32", {4096, 768, 1, 1}, 0},   {"layer_norm", "bf16", {4096, 768, 1, 1}, 0},
-    {"rms_norm", "f32", {4096, 768, 1, 1}, 0},     {"rms_norm", "bf16", {4096, 768, 1, 1}, 0},
-    {"batch_norm", "f32", {8, 64, 112, 112}, 0},   {"batch_norm", "bf16", {8, 64, 112, 112}, 0},
-    {"batch_norm", "f32", {8, 64, 112, 112}, 1},   {"batch_norm", "bf16", {8, 64, 112, 112}, 1},
-    {"batch_norm", "f32", {8, 256, 56, 56}, 0},    {"batch_norm", "bf16", {8, 256, 56, 56}, 0},
-    {"batch_norm", "f32", {8, 256, 56, 56}, 1},    {"batch_norm", "bf16", {8, 256, 56, 56}, 1},
-    {"group_norm", "f32", {8, 256, 56, 56}, 0},    {"group_norm", "bf16", {8, 256, 56, 56}, 0},
-    {"group_norm", "f32", {8, 256, 56, 56}, 1},    {"group_norm", "bf16", {8, 256, 56, 56}, 1},
-    {"softmax", "f32", {12288, 128, 1, 1}, 0},     {"softmax", "bf16", {12288, 128, 1, 1}, 0},
-    {"log_softmax", "f32", {128, 30522, 1, 1}, 0}, {"log_softmax", "bf16", {128, 30522, 1, 1}, 0},
-    {"gelu", "f32", {1024, 3072, 1, 1}, 0},        {"gelu", "bf16", {1024, 3072, 1, 1}, 0},
+/* ---- What is differentiated ------------------------------------------------------------------------------------- */
+
+/* The leaves are `inputs` tensors of the problem's shape and dtype, then `weights` of f32 with a number for each column or channel,
+ * which are dimension 1 of all that have weights. */
+typedef struct kind {
+    const char *name;
+    int rank, inputs, weights;
+    const char *flag; /* what the problem's says */
+    amp_tensor *(*run)(const problem *p, amp_tensor *const *x);
+} kind;
+
+struct problem {
+    const kind *kind;
+    long long n[NUMBERS]; /* the shape; 1 beyond the rank */
+    bool flag;
+    amp_dtype dtype;
 };
 
-static void *require(void *p) {
-    bench_require(p != NULL, "a call");
+static amp_tensor *run_attention(const problem *p, amp_tensor *const *x) {
+    return amp_scaled_dot_product_attention(x[0], x[1], x[2], .is_causal = p->flag);
+}
+static amp_tensor *run_layer_norm(const problem *p, amp_tensor *const *x) {
+    return amp_layer_norm(x[0], AMP_DIMS(p->n[1]), .weight = x[1], .bias = x[2]);
+}
+static amp_tensor *run_rms_norm(const problem *p, amp_tensor *const *x) {
+    return amp_rms_norm(x[0], AMP_DIMS(p->n[1]), .weight = x[1]);
+}
+static amp_tensor *run_batch_norm(const problem *p, amp_tensor *const *x) {
+    (void)p;
+    return amp_batch_norm(x[0], .weight = x[1], .bias = x[2], .training = true);
+}
+static amp_tensor *run_group_norm(const problem *p, amp_tensor *const *x) {
+    (void)p;
+    return amp_group_norm(x[0], 32, .weight = x[1], .bias = x[2]);
+}
+static amp_tensor *run_softmax(const problem *p, amp_tensor *const *x) {
+    (void)p;
+    return amp_softmax(x[0], -1);
+}
+static amp_tensor *run_log_softmax(const problem *p, amp_tensor *const *x) {
+    (void)p;
+    return amp_log_softmax(x[0], -1);
+}
+static amp_tensor *run_gelu(const problem *p, amp_tensor *const *x) {
+    (void)p;
+    return amp_gelu(x[0]);
+}
+
+enum { ATTENTION, LAYER_NORM, RMS_NORM, BATCH_NORM, GROUP_NORM, SOFTMAX, LOG_SOFTMAX, GELU, KINDS };
+
+static const char causal[] = "causal", channels_last[] = "channels last";
+
+static const kind kinds[KINDS] = {
+    [ATTENTION] = {"attention", 4, 3, 0, causal, run_attention},
+    [LAYER_NORM] = {"layer_norm", 2, 1, 2, NULL, run_layer_norm},
+    [RMS_NORM] = {"rms_norm", 2, 1, 1, NULL, run_rms_norm},
+    [BATCH_NORM] = {"batch_norm", 4, 1, 2, channels_last, run_batch_norm},
+    [GROUP_NORM] = {"group_norm", 4, 1, 2, channels_last, run_group_norm},
+    [SOFTMAX] = {"softmax", 2, 1, 0, NULL, run_softmax},
+    [LOG_SOFTMAX] = {"log_softmax", 2, 1, 0, NULL, run_log_softmax},
+    [GELU] = {"gelu", 2, 1, 0, NULL, run_gelu},
+};
+
+/* Each in f32 and in bf16. attention: batch, heads, rows, depth. */
+static const struct {
+    int kind;
+    long long n[NUMBERS];
+    bool flag;
+} shapes[] = {
+    {ATTENTION, {8, 12, 128, 64}, false},     {ATTENTION, {32, 12, 64, 32}, false},
+    {ATTENTION, {1, 12, 1024, 64}, true},     {LAYER_NORM, {4096, 768, 1, 1}, false},
+    {RMS_NORM, {4096, 768, 1, 1}, false},     {BATCH_NORM, {8, 64, 112, 112}, false},
+    {BATCH_NORM, {8, 64, 112, 112}, true},    {BATCH_NORM, {8, 256, 56, 56}, false},
+    {BATCH_NORM, {8, 256, 56, 56}, true},     {GROUP_NORM, {8, 256, 56, 56}, false},
+    {GROUP_NORM, {8, 256, 56, 56}, true},     {SOFTMAX, {12288, 128, 1, 1}, false},
+    {LOG_SOFTMAX, {128, 30522, 1, 1}, false}, {GELU, {1024, 3072, 1, 1}, false},
+};
+static const amp_dtype dtypes[] = {AMP_F32, AMP_BF16};
+
+enum { DTYPES = sizeof dtypes / sizeof *dtypes, CASES = DTYPES * (sizeof shapes / sizeof *shapes) };
+
+static problem case_at(int i) {
+    problem p = {.kind = &kinds[shapes[i / DTYPES].kind], .flag = shapes[i / DTYPES].flag, .dtype = dtypes[i % DTYPES]};
+    memcpy(p.n, shapes[i / DTYPES].n, sizeof p.n);
     return p;
 }
 
-static amp_tensor *random_tensor(const problem *p, const char *dtype, int rank, const int64_t *sizes) {
-    int64_t n = 1;
-    for (int d = 0; d < rank; d++) n *= sizes[d];
-    float *x = malloc((size_t)n * sizeof *x);
-    if (!x) exit(1);
-    for (int64_t i = 0; i < n; i++) x[i] = 2.0f * bench_uniform();
-    amp_tensor *t = require(amp_from_data(x, AMP_F32, rank, sizes));
-    free(x);
-    if (!strcmp(dtype, "bf16")) t = require(amp_to(t, AMP_BF16));
-    if (p->flag && rank == 4 && strcmp(p->kind, "attention") != 0)
-        t = require(amp_permute(amp_contiguous(amp_permute(t, AMP_DIMS(0, 2, 3, 1))), AMP_DIMS(0, 3, 1, 2)));
-    return t;
+/* ---- A case as text --------------------------------------------------------------------------------------------- */
+
+static void write_case(char text[TEXT], const problem *p) {
+    snprintf(text, TEXT, "%s %s %lld %lld %lld %lld %d", p->kind->name, amp_dtype_name(p->dtype), p->n[0], p->n[1],
+             p->n[2], p->n[3], p->flag);
 }
 
-static amp_tensor *leaf(const problem *p, const char *dtype, int rank, const int64_t *sizes) {
-    amp_tensor *t = random_tensor(p, dtype, rank, sizes);
-    bench_require(amp_tensor_set_requires_grad(t, true) == AMP_OK, "a leaf");
-    return t;
+static bool read_case(const char *text, problem *p) {
+    char name[16], dtype[8];
+    int flag = 0;
+    *p = (problem){.kind = NULL};
+    if (sscanf(text, "%15s %7s %lld %lld %lld %lld %d", name, dtype, &p->n[0], &p->n[1], &p->n[2], &p->n[3], &flag) !=
+        7)
+        return false;
+    for (int i = 0; i < KINDS; i++)
+        if (!strcmp(name, kinds[i].name)) p->kind = &kinds[i];
+    p->flag = flag != 0;
+    p->dtype = amp_dtype_from_name(dtype);
+    return p->kind && p->dtype != AMP_DTYPE_NONE;
 }
 
-enum { LEAVES = 3 };
+/* "attention, 12 × 1024 × 64, causal" */
+static void write_words(char text[TEXT], const problem *p) {
+    int length = snprintf(text, TEXT, "%s, ", p->kind->name);
+    const char *between = "";
+    for (int i = 0; i < p->kind->rank; i++) {
+        if (p->n[i] == 1) continue;
+        length += snprintf(text + length, (size_t)(TEXT - length), "%s%lld", between, p->n[i]);
+        between = " × ";
+    }
+    if (p->flag) snprintf(text + length, (size_t)(TEXT - length), ", %s", p->kind->flag);
+}
+
+/* ---- A record, and the way back --------------------------------------------------------------------------------- */
 
 /* The result, recorded, its gradient, and whose gradients are wanted. */
 typedef struct recorded {
@@ -70,51 +144,21 @@ typedef struct recorded {
     int count;
 } recorded;
 
-static recorded record_attention(const problem *p) {
-    const int64_t sizes[4] = {p->n[0], p->n[1], p->n[2], p->n[3]};
-    recorded r = {.count = 3};
-    for (int i = 0; i < 3; i++) r.leaves[i] = leaf(p, p->dtype, 4, sizes);
-    r.out = amp_scaled_dot_product_attention(r.leaves[0], r.leaves[1], r.leaves[2], .is_causal = p->flag != 0);
-    r.gradient = random_tensor(p, p->dtype, 4, sizes);
-    return r;
-}
-
-static recorded record_rows(const problem *p) {
-    const int64_t sizes[2] = {p->n[0], p->n[1]};
-    recorded r = {.count = 1, .leaves = {leaf(p, p->dtype, 2, sizes)}};
-    amp_tensor *x = r.leaves[0];
-    if (!strcmp(p->kind, "softmax")) r.out = amp_softmax(x, -1);
-    if (!strcmp(p->kind, "log_softmax")) r.out = amp_log_softmax(x, -1);
-    if (!strcmp(p->kind, "gelu")) r.out = amp_gelu(x);
-    r.gradient = random_tensor(p, p->dtype, 2, sizes);
-    if (r.out) return r;
-    for (int i = 0; i < 2; i++) r.leaves[r.count++] = leaf(p, "f32", 1, sizes + 1);
-    if (!strcmp(p->kind, "layer_norm"))
-        r.out = amp_layer_norm(x, AMP_DIMS(p->n[1]), .weight = r.leaves[1], .bias = r.leaves[2]);
-    else
-        r.out = amp_rms_norm(x, AMP_DIMS(p->n[1]), .weight = r.leaves[1]);
-    r.count = strcmp(p->kind, "rms_norm") ? 3 : 2;
-    return r;
-}
-
-static recorded record_channels(const problem *p) {
-    const int64_t sizes[4] = {p->n[0], p->n[1], p->n[2], p->n[3]};
-    recorded r = {.count = 3, .leaves = {leaf(p, p->dtype, 4, sizes)}};
-    for (int i = 1; i < 3; i++) r.leaves[i] = leaf(p, "f32", 1, sizes + 1);
-    r.gradient = random_tensor(p, p->dtype, 4, sizes);
-    if (!strcmp(p->kind, "batch_norm"))
-        r.out = amp_batch_norm(r.leaves[0], .weight = r.leaves[1], .bias = r.leaves[2], .training = true);
-    else
-        r.out = amp_group_norm(r.leaves[0], 32, .weight = r.leaves[1], .bias = r.leaves[2]);
-    return r;
+static amp_tensor *operand(const problem *p) {
+    amp_dims shape = AMP_DIMS(p->n[0], p->n[1], p->n[2], p->n[3]);
+    shape.count = p->kind->rank;
+    amp_tensor *t = bench_tensor(p->dtype, 2.0f, shape);
+    return p->flag && p->kind->flag == channels_last ? bench_require_tensor(amp_channels_last(t)) : t;
 }
 
 static recorded record(const problem *p) {
-    const bool has_channels = !strcmp(p->kind, "batch_norm") || !strcmp(p->kind, "group_norm");
-    const recorded r = !strcmp(p->kind, "attention") ? record_attention(p)
-                       : has_channels                ? record_channels(p)
-                                                     : record_rows(p);
-    require(r.out);
+    const kind *k = p->kind;
+    recorded r = {.count = k->inputs + k->weights, .gradient = operand(p)};
+    for (int i = 0; i < r.count; i++) {
+        r.leaves[i] = i < k->inputs ? operand(p) : bench_tensor(AMP_F32, 2.0f, AMP_DIMS(p->n[1]));
+        bench_require(amp_tensor_set_requires_grad(r.leaves[i], true) == AMP_OK, "a leaf");
+    }
+    r.out = bench_require_tensor(k->run(p, r.leaves));
     return r;
 }
 
@@ -141,27 +185,41 @@ static int repeats_of(const recorded *r) {
     return repeats;
 }
 
-static void serve(void) {
-    problem now = {0}, next;
+/* ---- Answers ---------------------------------------------------------------------------------------------------- */
+
+static int serve(void) {
+    char line[TEXT], last[TEXT] = "";
+    problem p;
     recorded r = {0};
     int repeats = 1;
-    while (scanf("%15s %7s %lld %lld %lld %lld %d", next.kind, next.dtype, &next.n[0], &next.n[1], &next.n[2],
-                 &next.n[3], &next.flag) == 7) {
-        const bool is_new = strcmp(next.kind, now.kind) || strcmp(next.dtype, now.dtype) ||
-                            memcmp(next.n, now.n, sizeof now.n) || next.flag != now.flag;
-        if (is_new) {
+    while (fgets(line, sizeof line, stdin)) {
+        if (strcmp(line, last) != 0) {
+            if (!read_case(line, &p)) return 2;
             if (r.out) (void)amp_scope_exit();
             (void)amp_scope_enter();
-            r = record(&next);
+            r = record(&p);
             repeats = repeats_of(&r);
+            strcpy(last, line);
         }
-        now = next;
         printf("%.9g\n", burst(&r, repeats));
         fflush(stdout);
     }
+    return 0;
 }
 
-static void print_case(const problem *p, double seconds_each) {
+static void list(void) {
+    char text[TEXT], words[TEXT];
+    for (int i = 0; i < CASES; i++) {
+        const problem p = case_at(i);
+        write_case(text, &p);
+        write_words(words, &p);
+        printf("%s\t%s\n", text, words);
+    }
+}
+
+/* ---- The table -------------------------------------------------------------------------------------------------- */
+
+static bench_figure measure(const problem *p, double seconds_each) {
     static double seconds[MAX_ROUNDS];
     (void)amp_scope_enter();
     const recorded r = record(p);
@@ -169,29 +227,77 @@ static void print_case(const problem *p, double seconds_each) {
     const double end = bench_wall() + seconds_each;
     int rounds = 0;
     while (rounds < MAX_ROUNDS && (rounds < 3 || bench_wall() < end)) seconds[rounds++] = burst(&r, repeats);
-    const double median = bench_median(seconds, rounds);
-    const double bytes = 3.0 * (double)(p->n[0] * p->n[1] * p->n[2] * p->n[3]) * (strcmp(p->dtype, "f32") ? 2 : 4);
-    printf("%-12s %-5s %6lld %6lld %5lld %4lld %2d %10.1f", p->kind, p->dtype, p->n[0], p->n[1], p->n[2], p->n[3],
-           p->flag, 1e6 * median);
-    if (strcmp(p->kind, "attention") != 0) printf(" %8.1f", 1e-9 * bytes / median);
-    printf("\n");
     (void)amp_scope_exit();
+    return bench_figure_of(seconds, rounds);
+}
+
+/* Of input, gradient, and its gradient; 0 where they are not what bounds it. */
+static double moved_bytes(const problem *p) {
+    const double elements = (double)(p->n[0] * p->n[1] * p->n[2] * p->n[3]);
+    return p->kind->inputs == 1 ? 3.0 * elements * (double)amp_dtype_size(p->dtype) : 0.0;
+}
+
+static void print_case(const problem *p, bench_figure f, FILE *json, bool first) {
+    char text[TEXT], words[TEXT];
+    const double rate = 1e-9 * moved_bytes(p) / f.median;
+    write_case(text, p);
+    write_words(words, p);
+    printf("%10.1f ", 1e6 * f.median);
+    if (rate > 0)
+        printf("%8.1f", rate);
+    else
+        printf("%8s", "");
+    printf("  %-5s %s\n", amp_dtype_name(p->dtype), words);
+    fflush(stdout);
+    if (json)
+        fprintf(json,
+                "%s\n {\"case\": \"%s\", \"words\": \"%s\", \"dtype\": \"%s\", \"us\": %.3f, \"low_us\": %.3f, "
+                "\"high_us\": %.3f, \"gb_per_s\": %.2f}",
+                first ? "" : ",", text, words, amp_dtype_name(p->dtype), 1e6 * f.median, 1e6 * f.low, 1e6 * f.high,
+                rate);
+}
+
+static void print_table(double seconds, const char *path) {
+    FILE *json = path ? bench_open(path, "w") : NULL;
+    if (json) {
+        fprintf(json, "{");
+        bench_print_machine(json);
+        fprintf(json, ", \"threads\": 1, \"rows\": [");
+    }
+    printf("%10s %8s  backward of\n", "us", "GB/s");
+    for (int i = 0; i < CASES; i++) {
+        const problem p = case_at(i);
+        print_case(&p, measure(&p, seconds), json, i == 0);
+    }
+    if (!json) return;
+    fprintf(json, "\n]}\n");
+    fclose(json);
+}
+
+static int usage(void) {
+    fprintf(stderr, "usage: bench_gradients [--seconds S] [--json FILE] | --list | --serve\n");
+    return 2;
 }
 
 int main(int argc, char **argv) {
     double seconds = 1.0;
+    const char *json = NULL;
     bench_clock = CLOCK_THREAD_CPUTIME_ID;
     amp_set_num_threads(1);
-    if (argc == 2 && !strcmp(argv[1], "--serve")) {
-        serve();
+    if (argc == 2 && !strcmp(argv[1], "--serve")) return serve();
+    if (argc == 2 && !strcmp(argv[1], "--list")) {
+        list();
         return 0;
     }
-    if (argc == 3 && !strcmp(argv[1], "--seconds")) seconds = strtod(argv[2], NULL);
-    if (argc != 1 && argc != 3) {
-        fprintf(stderr, "usage: bench_gradients [--seconds S] | --serve\n");
-        return 2;
+    for (int i = 1; i < argc; i += 2) {
+        if (i + 1 == argc) return usage();
+        if (!strcmp(argv[i], "--seconds"))
+            seconds = strtod(argv[i + 1], NULL);
+        else if (!strcmp(argv[i], "--json"))
+            json = argv[i + 1];
+        else
+            return usage();
     }
-    printf("%-12s %-5s %6s %6s %5s %4s %2s %10s %8s\n", "backward of", "", "", "", "", "", "", "µs", "GB/s");
-    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) print_case(&problems[i], seconds);
+    print_table(seconds, json);
     return 0;
 }

@@ -39,20 +39,20 @@ static struct {
 } bench;
 
 static void prepare(const options *o) {
-    const int64_t tokens[] = {o->batch, o->tokens, BERT_WIDTH}, image[] = {o->batch, o->side, o->side, 3};
+    const amp_dims tokens = AMP_DIMS(o->batch, o->tokens, BERT_WIDTH), image = AMP_DIMS(o->batch, o->side, o->side, 3);
     bench.device = o->cuda ? AMP_DEVICE_CUDA : AMP_DEVICE_CPU;
     amp_scope {
         make_bert(&bench.bert, o->layers, BERT_WIDTH, BERT_HEADS, bench.device);
         make_resnet(&bench.resnet, bench.device);
-        bench.inputs[0] = random_on(bench.device, 1.0f, 0.0f, 3, tokens);
-        amp_tensor *pixels = random_on(bench.device, 1.0f, 0.0f, 4, image);
-        bench.inputs[1] = amp_keep(network_require(amp_permute(pixels, AMP_DIMS(0, 3, 1, 2))));
+        bench.inputs[0] = amp_keep(bench_tensor_on(bench.device, AMP_F32, 1.0f, tokens));
+        amp_tensor *pixels = bench_tensor_on(bench.device, AMP_F32, 1.0f, image);
+        bench.inputs[1] = amp_keep(bench_require_tensor(amp_permute(pixels, AMP_DIMS(0, 3, 1, 2))));
     }
 }
 
 static amp_tensor *run_network(int network) {
-    return network_require(network ? run_resnet(&bench.resnet, bench.inputs[1])
-                                   : run_bert(&bench.bert, bench.inputs[0]));
+    return bench_require_tensor(network ? run_resnet(&bench.resnet, bench.inputs[1])
+                                        : run_bert(&bench.bert, bench.inputs[0]));
 }
 
 static void wait_for_device(void) {
@@ -87,7 +87,7 @@ static const float *result_of(int network, int precision, int64_t *count) {
             y = run_network(network);
         }
     }
-    y = network_require(amp_contiguous(amp_to(amp_to_device(y, AMP_DEVICE_CPU), AMP_F32)));
+    y = bench_require_tensor(amp_contiguous(amp_to(amp_to_device(y, AMP_DEVICE_CPU), AMP_F32)));
     *count = amp_tensor_numel(y);
     return amp_data(y);
 }

@@ -16,23 +16,20 @@
 #include "bench_common.h"
 
 /* ---- Tensors, and how far they are apart ------------------------------------------------------------------------- */
-/* Random numbers in [-1, 1), on the CPU; its scope's, as all of these. */
+/* All are their scope's. */
 static amp_tensor *numbers(amp_dims shape, amp_dtype dtype) {
-    amp_tensor *t = amp_zeros(shape);
-    bench_require(t != NULL, "zeros");
-    float *data = amp_data_mut(t);
-    for (int64_t i = 0; i < amp_tensor_numel(t); i++) data[i] = (float)(2.0 * (double)bench_random() * 0x1p-48 - 1.0);
-    return amp_to(t, dtype);
+    return bench_tensor(dtype, 1.0f, shape);
 }
 
 static amp_tensor *there(amp_tensor *t) {
     return t ? amp_to_device(t, AMP_DEVICE_CUDA) : NULL;
 }
 
-/* An element, as the CPU reads it; after an error NAN with the sentence kept. */
-static float element(amp_tensor *t, int64_t i) {
+/* The first element, as the CPU reads it; false, with the sentence kept, where there is no result. */
+static bool read_first(amp_tensor *t, float *value) {
     amp_tensor *wide = t ? amp_to(amp_to_device(t, AMP_DEVICE_CPU), AMP_F32) : NULL;
-    return wide ? ((const float *)amp_data(wide))[i] : NAN;
+    if (wide) *value = *(const float *)amp_data(wide);
+    return wide != NULL;
 }
 
 /* The largest |got - want|; infinite where there is no result, or a NaN on one side. */
@@ -52,11 +49,13 @@ static double distance(amp_tensor *got, amp_tensor *want) {
 /* ---- Telling ----------------------------------------------------------------------------------------------------- */
 static int wrong;
 
+/* An error that was told is forgotten: the next probe begins without it. */
 static bool tell(bool right, const char *what, amp_dtype dtype, const char *found) {
     printf("%-6s %-14s %-5s%s%s\n", right ? "right" : "WRONG", what, amp_dtype_name(dtype), right ? "" : ": ",
            right ? "" : found);
     fflush(stdout); /* a GPU may hang, or the process die */
     wrong += !right;
+    if (!right) amp_clear_error();
     return right;
 }
 
@@ -116,16 +115,20 @@ static bool smoke_in(amp_dtype dtype) {
 }
 
 /* ---- Probes ------------------------------------------------------------------------------------------------------ */
+static void tell_nan(const char *what, amp_dtype dtype, amp_tensor *y) {
+    float got = 0;
+    const bool is_there = read_first(y, &got);
+    tell(is_there && isnan(got), what, dtype, is_there ? "it became a number" : amp_last_error());
+}
+
 static void probe_nan(amp_dtype dtype) {
     const float values[] = {NAN, -1, 2, 3};
     const int64_t shape[] = {4, 1};
     amp_tensor *x = there(amp_to(amp_from_data(values, AMP_F32, 2, shape), dtype));
     amp_tensor *one = there(amp_to(amp_ones(AMP_DIMS(1, 1)), dtype)), *b = there(amp_to(amp_ones(AMP_DIMS(1)), dtype));
     amp_tensor *images = amp_view(x, AMP_DIMS(4, 1, 1, 1)), *kernel = amp_view(one, AMP_DIMS(1, 1, 1, 1));
-    tell(isnan(element(amp_linear_pointwise(x, one, b, .attr = "relu"), 0)), "nan, linear", dtype,
-         "it became a number");
-    tell(isnan(element(amp_convolution_pointwise(images, kernel, b, .attr = "relu"), 0)), "nan, conv", dtype,
-         "it became a number");
+    tell_nan("nan, linear", dtype, amp_linear_pointwise(x, one, b, .attr = "relu"));
+    tell_nan("nan, conv", dtype, amp_convolution_pointwise(images, kernel, b, .attr = "relu"));
 }
 
 static void probe_bias(amp_dtype dtype) {
@@ -142,10 +145,12 @@ static void probe_bias(amp_dtype dtype) {
 static void probe_rounding(amp_dtype dtype) {
     enum { K = 1 << 15 };
     amp_tensor *x = amp_zeros(AMP_DIMS(1, K)), *w = amp_ones(AMP_DIMS(8, K));
-    float *data = amp_data_mut(x);
+    bench_require(x && w, "a row and a weight");
+    float got = 0, *data = amp_data_mut(x);
     for (int i = 0; i < K; i++) data[i] = i == 0 ? 2048 : i == K - 1 ? -2048 : i == 1 || i == K - 2 ? 1 : 0;
-    const float got = element(amp_linear(there(amp_to(x, dtype)), there(amp_to(w, dtype))), 0);
-    tell(got == 2, "rounding", dtype, "the sum of 2048, 1, 1 and -2048 is not 2: parts of it were rounded");
+    const bool is_there = read_first(amp_linear(there(amp_to(x, dtype)), there(amp_to(w, dtype))), &got);
+    tell(is_there && got == 2, "rounding", dtype,
+         is_there ? "the sum of 2048, 1, 1 and -2048 is not 2: parts of it were rounded" : amp_last_error());
 }
 
 static void probe_convolution(amp_dtype dtype) {
@@ -157,9 +162,11 @@ static void probe_convolution(amp_dtype dtype) {
     amp_explain_end();
     char *report = amp_explain_report(AMP_EXPLAIN_JSON);
     const bool unfolded = report && strstr(report, "unfold") && !strstr(report, "cuDNN is not installed");
-    tell(!unfolded, "convolution", dtype, "cuDNN refused it, and it was unfolded");
-    amp_explain_free(report);
     agree("convolution", dtype, got, amp_convolution_pointwise_binary(x, other, w, b, .attr = "relu"), 0.3);
+    if (got)
+        tell(report && !unfolded, "convolution", dtype,
+             report ? "cuDNN refused it, and it was unfolded" : amp_last_error());
+    amp_explain_free(report);
 }
 
 static void probe_in(amp_dtype dtype) {

@@ -17,7 +17,7 @@
 
 #include "networks.h"
 
-enum { PRECISIONS = 2, MAX_STEPS = 400, MOST_PARAMETERS = 512, UNCOUNTED = 2 };
+enum { PRECISIONS = 2, MAX_STEPS = 400, UNCOUNTED = 2 };
 
 static const char *const precision_names[PRECISIONS] = {"f32", "bf16"};
 
@@ -46,7 +46,7 @@ static struct {
 static void train(amp_tensor *t) {
     char name[32];
     snprintf(name, sizeof name, "parameter %lld", (long long)amp_parameters_count(model.parameters));
-    network_require(amp_parameters_add(model.parameters, name, t));
+    bench_require_tensor(amp_parameters_add(model.parameters, name, t));
 }
 
 static void train_affine(affine a) {
@@ -54,16 +54,16 @@ static void train_affine(affine a) {
     train(a.bias);
 }
 
-static amp_tensor *random_input(int rank, const int64_t *shape) {
-    return random_on(AMP_DEVICE_CPU, 1.0f, 0.0f, rank, shape);
+static amp_tensor *random_input(amp_dims shape) {
+    return amp_keep(bench_tensor(AMP_F32, 1.0f, shape));
 }
 
 static void make_mlp(void) {
-    model.mlp[0] = random_affine(AMP_DEVICE_CPU, 2, (const int64_t[]){4096, 1024});
-    model.mlp[1] = random_affine(AMP_DEVICE_CPU, 2, (const int64_t[]){1024, 4096});
+    model.mlp[0] = random_affine(AMP_DEVICE_CPU, 4096, 1024);
+    model.mlp[1] = random_affine(AMP_DEVICE_CPU, 1024, 4096);
     for (int i = 0; i < 2; i++) train_affine(model.mlp[i]);
-    model.input = random_input(2, (const int64_t[]){256, 1024});
-    model.target = random_input(2, (const int64_t[]){256, 1024});
+    model.input = random_input(AMP_DIMS(256, 1024));
+    model.target = random_input(AMP_DIMS(256, 1024));
 }
 
 static amp_tensor *run_mlp(void) {
@@ -91,9 +91,9 @@ static void make_images(void) {
     }
     train_affine(model.resnet.classifier);
     for (int i = 0; i < IMAGES; i++) labels[i] = (int64_t)(bench_random() % RESNET_CLASSES);
-    model.target = amp_keep(network_require(amp_from_data(labels, AMP_I64, 1, &count)));
-    amp_tensor *pixels = random_input(4, (const int64_t[]){IMAGES, SIDE, SIDE, 3});
-    model.input = amp_keep(network_require(amp_permute(pixels, AMP_DIMS(0, 3, 1, 2))));
+    model.target = amp_keep(bench_require_tensor(amp_from_data(labels, AMP_I64, 1, &count)));
+    amp_tensor *pixels = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(IMAGES, SIDE, SIDE, 3));
+    model.input = amp_keep(bench_require_tensor(amp_permute(pixels, AMP_DIMS(0, 3, 1, 2))));
 }
 
 static amp_tensor *run_images(void) {
@@ -107,8 +107,8 @@ static void make_encoder(int layers, int width, int heads, int64_t batch, int64_
         const affine of_layer[] = {l->query, l->key, l->value, l->output, l->output_norm, l->up, l->down, l->norm};
         for (size_t k = 0; k < sizeof of_layer / sizeof *of_layer; k++) train_affine(of_layer[k]);
     }
-    model.input = random_input(3, (const int64_t[]){batch, tokens, width});
-    model.target = random_input(3, (const int64_t[]){batch, tokens, width});
+    model.input = random_input(AMP_DIMS(batch, tokens, width));
+    model.target = random_input(AMP_DIMS(batch, tokens, width));
 }
 
 static void make_bert_base(void) {
@@ -140,15 +140,15 @@ static amp_tensor *run_recomputed(void) {
 static void make_lstm(void) {
     enum { BATCH = 32, STEPS = 64 };
     const float bound = 1.0f / sqrtf(LSTM_WIDTH);
-    const int64_t matrix[] = {4 * LSTM_WIDTH, LSTM_WIDTH}, states[] = {LSTM_LAYERS, BATCH, LSTM_WIDTH};
+    const amp_dims matrix = AMP_DIMS(4 * LSTM_WIDTH, LSTM_WIDTH), vector = AMP_DIMS(4 * LSTM_WIDTH);
     for (int i = 0; i < 4 * LSTM_LAYERS; i++) {
-        model.lstm[i] = random_parameter(AMP_DEVICE_CPU, bound, 0.0f, i % 4 < 2 ? 2 : 1, matrix);
+        model.lstm[i] = random_parameter(AMP_DEVICE_CPU, bound, 0.0f, i % 4 < 2 ? matrix : vector);
         train(model.lstm[i]);
     }
     for (int i = 0; i < 2; i++)
-        model.state[i] = amp_keep(network_require(amp_zeros(AMP_DIMS(states[0], BATCH, LSTM_WIDTH))));
-    model.input = random_input(3, (const int64_t[]){STEPS, BATCH, LSTM_WIDTH});
-    model.target = random_input(3, (const int64_t[]){STEPS, BATCH, LSTM_WIDTH});
+        model.state[i] = amp_keep(bench_require_tensor(amp_zeros(AMP_DIMS(LSTM_LAYERS, BATCH, LSTM_WIDTH))));
+    model.input = random_input(AMP_DIMS(STEPS, BATCH, LSTM_WIDTH));
+    model.target = random_input(AMP_DIMS(STEPS, BATCH, LSTM_WIDTH));
 }
 
 static amp_tensor *run_lstm(void) {
@@ -211,7 +211,7 @@ static void forward(const struct network *n, int precision, amp_tensor **loss) {
             *loss = n->loss();
         }
     }
-    network_require(*loss);
+    bench_require_tensor(*loss);
 }
 
 static double time_step(const struct network *n, int precision) {
@@ -286,7 +286,7 @@ enum { CALLS = 2000, ROUNDS = 51 };
 static double time_calls(amp_tensor *a, amp_tensor *b) {
     const double start = bench_now();
     amp_scope {
-        for (int i = 0; i < CALLS; i++) network_require(amp_mul(a, b));
+        for (int i = 0; i < CALLS; i++) bench_require_tensor(amp_mul(a, b));
     }
     return (bench_now() - start) / CALLS;
 }
@@ -294,9 +294,8 @@ static double time_calls(amp_tensor *a, amp_tensor *b) {
 /* Seconds of a small product alone, and what its record costs besides; both go with their scope. */
 static void measure_tape(double *alone, double *record) {
     static double plain[ROUNDS], more[ROUNDS];
-    const int64_t few = 8;
     amp_scope {
-        amp_tensor *a = random_input(1, &few), *b = random_input(1, &few);
+        amp_tensor *a = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(8)), *b = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(8));
         for (int i = 0; i < ROUNDS; i++) {
             plain[i] = time_calls(a, b);
             bench_require(amp_tensor_set_requires_grad(a, true) == AMP_OK, "a leaf");
@@ -327,18 +326,17 @@ static double probe(float *const p[4], const float *more) {
 /* On one thread: the loop has no other. */
 static void measure_adamw(double *reached, double *probed) {
     static double ours[STEP_ROUNDS], best[STEP_ROUNDS];
-    const int64_t shape = ELEMENTS;
     const int threads = amp_get_num_threads();
     bench_require(amp_set_num_threads(1) == AMP_OK, "one thread");
     amp_scope {
         amp_tensor *memory[4];
         float *p[4];
         for (int i = 0; i < 4; i++) {
-            memory[i] = random_input(1, &shape);
+            memory[i] = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(ELEMENTS));
             p[i] = amp_data_mut(memory[i]);
         }
         amp_parameters *list = amp_parameters_create();
-        amp_tensor *t = random_input(1, &shape);
+        amp_tensor *t = bench_tensor(AMP_F32, 1.0f, AMP_DIMS(ELEMENTS));
         bench_require(list && amp_parameters_add(list, "all", t), "a parameter");
         amp_optimizer *optimizer = amp_adamw(list, .lr = AMP_SET(1e-5));
         bench_require(optimizer && amp_tensor_set_grad(t, memory[3]) == AMP_OK, "an optimizer");

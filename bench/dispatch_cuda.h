@@ -38,15 +38,6 @@ typedef struct cuda_case {
 static cuda_case cuda_cases[CUDA_CASES] = {
     {.name = "add", .run = cuda_add}, {.name = "relu", .run = cuda_relu}, {.name = "linear", .run = cuda_linear}};
 
-static amp_tensor *cuda_random(int rank, amp_dtype dtype) {
-    const int64_t shape[] = {CUDA_WIDTH, CUDA_WIDTH};
-    float values[CUDA_WIDTH * CUDA_WIDTH];
-    bench_fill(values, CUDA_WIDTH * CUDA_WIDTH);
-    amp_tensor *t = amp_to_device(amp_to(amp_from_data(values, AMP_F32, rank, shape), dtype), AMP_DEVICE_CUDA);
-    bench_require(t != NULL && amp_tensor_mark_parameter(t) == AMP_OK, "a tensor on the device");
-    return t;
-}
-
 static void time_cuda_case(cuda_case *c, const cuda_operands *o, int round) {
     bench_require(amp_cuda_synchronize() == AMP_OK, "the device");
     const double start = bench_now();
@@ -94,8 +85,11 @@ static int bench_cuda(bool json, const char *path, int rounds) {
         gpu_open(); /* which GPU it is; the calls are timed on libamp's own stream, as it is without a caller's */
         gpu_close();
 #endif
-        const cuda_operands o = {cuda_random(2, AMP_F16), cuda_random(2, AMP_F16), cuda_random(2, AMP_F32),
-                                 cuda_random(1, AMP_F32)};
+        const amp_dims square = AMP_DIMS(CUDA_WIDTH, CUDA_WIDTH);
+        const cuda_operands o = {.a = bench_tensor_on(AMP_DEVICE_CUDA, AMP_F16, 1.0f, square),
+                                 .b = bench_tensor_on(AMP_DEVICE_CUDA, AMP_F16, 1.0f, square),
+                                 .w = bench_parameter(AMP_DEVICE_CUDA, 1.0f, square),
+                                 .bias = bench_parameter(AMP_DEVICE_CUDA, 1.0f, AMP_DIMS(CUDA_WIDTH))};
         for (int round = -3; round < rounds; round++)
             for (int i = 0; i < CUDA_CASES; i++) time_cuda_case(&cuda_cases[i], &o, round);
         bench_require(amp_last_status() == AMP_OK, "a case");

@@ -107,16 +107,6 @@ static void bench_calls(FILE *json, const cuda_shape *s, amp_tensor *x, amp_tens
     if (json) fprintf(json, "]");
 }
 
-static amp_tensor *cuda_operand(int64_t rows, int64_t columns) {
-    amp_tensor *host = amp_empty(AMP_DIMS(rows, columns), AMP_F32);
-    bench_require(host != NULL, "a tensor");
-    bench_fill(amp_data_mut(host), rows * columns);
-    amp_tensor *t = amp_to_device(host, AMP_DEVICE_CUDA);
-    bench_require(t != NULL && amp_tensor_mark_parameter(t) == AMP_OK, "a tensor on the device");
-    amp_release(host);
-    return t;
-}
-
 /* ---- Beside cuBLASLt, by the device's clock --------------------------------------------------------------------- */
 #ifdef AMP_BENCH_CUDA
 
@@ -171,8 +161,7 @@ static bool is_same_result(linear_problem *p) {
 }
 
 static linear_problem make_linear(const cuda_shape *s, amp_tensor *x, amp_tensor *w) {
-    linear_problem p = {.w = w, .bias = amp_reshape(cuda_operand(1, s->n), AMP_DIMS(s->n))};
-    bench_require(p.bias != NULL && amp_tensor_mark_parameter(p.bias) == AMP_OK, "a bias");
+    linear_problem p = {.w = w, .bias = bench_parameter(AMP_DEVICE_CUDA, 1.0f, AMP_DIMS(s->n))};
     p.x = p.halves[0] = half_of(x);
     p.halves[1] = half_of(w);
     p.halves[2] = half_of(p.bias);
@@ -316,7 +305,8 @@ static bool cuda_end(FILE *json) {
 }
 
 static void bench_cuda_shape(FILE *json, const cuda_shape *s, const char *only, double seconds, bool first) {
-    amp_tensor *x = cuda_operand(s->m, s->k), *w = cuda_operand(s->n, s->k);
+    amp_tensor *x = bench_parameter(AMP_DEVICE_CUDA, 1.0f, AMP_DIMS(s->m, s->k)),
+               *w = bench_parameter(AMP_DEVICE_CUDA, 1.0f, AMP_DIMS(s->n, s->k));
     printf("\n%lld × %lld × %lld (M × N × K)\n", (long long)s->m, (long long)s->n, (long long)s->k);
     if (json)
         fprintf(json, "%s\n{\"list\": \"%s\", \"m\": %lld, \"n\": %lld, \"k\": %lld, ", first ? "" : ",", s->list,

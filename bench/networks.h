@@ -11,35 +11,21 @@ typedef struct affine {
     amp_tensor *weight, *bias;
 } affine;
 
-static amp_tensor *network_require(amp_tensor *t) {
-    bench_require(t != NULL, "an op");
-    return t;
-}
-
-/* Uniform within ± bound, on the device; kept. */
-static amp_tensor *random_on(amp_device device, float bound, float middle, int rank, const int64_t *shape) {
-    int64_t n = 1;
-    for (int i = 0; i < rank; i++) n *= shape[i];
-    float *x = malloc((size_t)n * sizeof *x);
-    bench_require(x != NULL, "allocation");
-    for (int64_t i = 0; i < n; i++) x[i] = middle + bound * bench_uniform();
-    amp_tensor *host = network_require(amp_from_data(x, AMP_F32, rank, shape));
-    free(x);
-    return amp_keep(network_require(amp_to_device(host, device)));
-}
-
-static amp_tensor *random_parameter(amp_device device, float bound, float middle, int rank, const int64_t *shape) {
-    amp_tensor *t = random_on(device, bound, middle, rank, shape);
-    bench_require(amp_tensor_mark_parameter(t) == AMP_OK, "marking a parameter");
-    return t;
+/* Uniform within middle ± bound, on the device; kept. */
+static amp_tensor *random_parameter(amp_device device, float bound, float middle, amp_dims shape) {
+    amp_tensor *t = amp_keep(bench_parameter(device, bound, shape));
+    return middle == 0.0f ? t : bench_require_tensor(amp_add_scalar_(t, amp_float(middle)));
 }
 
 /* Weights such that values keep their size from layer to layer. */
-static affine random_affine(amp_device device, int rank, const int64_t *shape) {
-    int64_t inputs = 1;
-    for (int i = 1; i < rank; i++) inputs *= shape[i];
-    return (affine){random_parameter(device, sqrtf(3.0f / (float)inputs), 0.0f, rank, shape),
-                    random_parameter(device, 0.1f, 0.0f, 1, shape)};
+static affine random_affine(amp_device device, int64_t outputs, int64_t inputs) {
+    return (affine){random_parameter(device, sqrtf(3.0f / (float)inputs), 0.0f, AMP_DIMS(outputs, inputs)),
+                    random_parameter(device, 0.1f, 0.0f, AMP_DIMS(outputs))};
+}
+
+static affine random_norm(amp_device device, int64_t width) {
+    return (affine){random_parameter(device, 0.1f, 1.0f, AMP_DIMS(width)),
+                    random_parameter(device, 0.1f, 0.0f, AMP_DIMS(width))};
 }
 
 /* ---- The encoder of BERT: [batch, tokens, width] → the same ------------------------------------------------------- */
@@ -56,14 +42,6 @@ typedef struct bert {
     bert_layer layers[BERT_MOST_LAYERS];
 } bert;
 
-static affine bert_linear(amp_device device, int64_t outputs, int64_t inputs) {
-    return random_affine(device, 2, (const int64_t[]){outputs, inputs});
-}
-
-static affine bert_norm(amp_device device, int64_t width) {
-    return (affine){random_parameter(device, 0.1f, 1.0f, 1, &width), random_parameter(device, 0.1f, 0.0f, 1, &width)};
-}
-
 static void make_bert(bert *b, int layers, int width, int heads, amp_device device) {
     b->count = layers;
     b->width = width;
@@ -71,11 +49,11 @@ static void make_bert(bert *b, int layers, int width, int heads, amp_device devi
     for (int i = 0; i < b->count; i++) {
         bert_layer *l = &b->layers[i];
         affine *const square[] = {&l->query, &l->key, &l->value, &l->output};
-        for (int k = 0; k < 4; k++) *square[k] = bert_linear(device, width, width);
-        l->up = bert_linear(device, 4 * width, width);
-        l->down = bert_linear(device, width, 4 * width);
-        l->output_norm = bert_norm(device, width);
-        l->norm = bert_norm(device, width);
+        for (int k = 0; k < 4; k++) *square[k] = random_affine(device, width, width);
+        l->up = random_affine(device, 4 * width, width);
+        l->down = random_affine(device, width, 4 * width);
+        l->output_norm = random_norm(device, width);
+        l->norm = random_norm(device, width);
     }
 }
 
@@ -102,7 +80,7 @@ static amp_tensor *run_bert(const bert *b, amp_tensor *x) {
     for (int i = 0; i + 1 < b->count; i++) {
         amp_tensor *y = NULL;
         amp_scope {
-            y = amp_keep(network_require(run_bert_layer(b, &b->layers[i], x)));
+            y = amp_keep(bench_require_tensor(run_bert_layer(b, &b->layers[i], x)));
         }
         if (i > 0) amp_release(x);
         x = y;
@@ -133,13 +111,12 @@ typedef struct resnet {
 
 static conv_bn make_conv(amp_device device, int64_t out, int64_t in, int64_t kernel, int64_t stride) {
     const float bound = sqrtf(3.0f / (float)(in * kernel * kernel));
-    return (conv_bn){
-        .window = random_parameter(device, bound, 0.0f, 4, (const int64_t[]){out, in, kernel, kernel}),
-        .mean = random_parameter(device, 0.1f, 0.0f, 1, &out),
-        .variance = random_parameter(device, 0.5f, 1.0f, 1, &out),
-        .norm = {random_parameter(device, 0.1f, 1.0f, 1, &out), random_parameter(device, 0.1f, 0.0f, 1, &out)},
-        .stride = stride,
-        .padding = kernel / 2};
+    return (conv_bn){.window = random_parameter(device, bound, 0.0f, AMP_DIMS(out, in, kernel, kernel)),
+                     .mean = random_parameter(device, 0.1f, 0.0f, AMP_DIMS(out)),
+                     .variance = random_parameter(device, 0.5f, 1.0f, AMP_DIMS(out)),
+                     .norm = random_norm(device, out),
+                     .stride = stride,
+                     .padding = kernel / 2};
 }
 
 static void make_resnet(resnet *r, amp_device device) {
@@ -156,7 +133,7 @@ static void make_resnet(resnet *r, amp_device device) {
             in = 4 * width;
         }
     }
-    r->classifier = random_affine(device, 2, (const int64_t[]){RESNET_CLASSES, in});
+    r->classifier = random_affine(device, RESNET_CLASSES, in);
 }
 
 static amp_tensor *run_conv(const resnet *r, const conv_bn *c, amp_tensor *x) {

@@ -45,10 +45,4 @@ static void bench_op_cuda(FILE *json, void (*run)(void *context, int type), void
     fflush(stdout);
 }
 
-static amp_tensor *moved_to_cuda(amp_tensor *t, amp_dtype dtype) {
-    amp_tensor *moved = amp_to(amp_to_device(t, AMP_DEVICE_CUDA), dtype);
-    bench_require(moved != NULL, "a tensor on the device");
-    return moved;
-}
-
 #endif /* AMP_BENCH_OP_CUDA_H */

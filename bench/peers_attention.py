@@ -14,8 +14,9 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import time
+
+from served import Served
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LISTS = {"cpu": ("square.txt", "models.txt"), "cuda": ("cuda.txt",)}
@@ -115,16 +116,10 @@ class TorchCuda:
         return self.timed(dtype, self.calls[dtype])
 
 
-class Libamp:
-    def __init__(self, program, device, threads):
-        command = [program, "--device", device, "--threads", str(threads), "--serve"]
-        command += ["--clock", "cpu"] if threads == 1 and device == "cpu" else []
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def seconds(self, shape, dtype):
-        self.process.stdin.write(f"{shape} {dtype}\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+def serve_libamp(program, device, threads):
+    """Asked with a shape and a type."""
+    clock = ["--clock", "cpu"] if threads == 1 and device == "cpu" else []
+    return Served(program, "--device", device, "--threads", str(threads), *clock, "--serve")
 
 
 def compare(ours, theirs, shape, dtype, seconds):
@@ -179,7 +174,7 @@ def main():
     device, dtypes = arguments.device, DTYPES[arguments.device]
     lists = arguments.lists or [os.path.join(HERE, "attention", name) for name in LISTS[device]]
     theirs = TorchCuda() if device == "cuda" else Torch(arguments.threads)
-    ours = Libamp(arguments.bench, device, arguments.threads)
+    ours = serve_libamp(arguments.bench, device, arguments.threads)
     results = []
     print(f"{'B,H,KV,L,S,D,causal':26}" + "".join(f"  {'libamp ' + d:>12} {'PyTorch':>10} {'ratio':>6}" for d in dtypes))
     for shape in (shape for path in lists for shape in shapes_of(path)):

@@ -11,9 +11,9 @@ all calls; with --least it is the tenth percentile, which says more on a busy ma
 import argparse
 import json
 import statistics
-import subprocess
-import sys
 import time
+
+from served import Served
 
 SIDE = 1024
 
@@ -134,25 +134,17 @@ class Torch:
         return times
 
 
-class Libamp:
+class Libamp(Served):
     def __init__(self, program):
-        self.process = subprocess.Popen([program, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.about = json.loads(self.process.stdout.readline())
-
-    def ask(self, *words):
-        self.process.stdin.write(" ".join(map(str, words)) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"bench_elementwise failed at '{' '.join(map(str, words))}'")
-        return json.loads(line)
+        super().__init__(program, "--serve")
+        self.about = json.loads(self.line())
 
     def burst(self, name, precision, threads, calls):
-        return self.ask(precision, threads, calls, name)["ns"]
+        return json.loads(self.ask(precision, threads, calls, name))["ns"]
 
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+    def copy_rate(self, threads):
+        """Bytes in a nanosecond."""
+        return json.loads(self.ask("copy", threads))["bytes_per_ns"]
 
 
 def measure(engines, name, precision, threads, options):
@@ -219,7 +211,7 @@ def main():
                                         for p in ("f32", "bf16")) + f"{'bf16/f32':>9}")
     report = {**about, "results": []}
     for threads in options.threads:
-        copy = libamp.ask("copy", threads)["bytes_per_ns"]
+        copy = libamp.copy_rate(threads)
         for row in libamp.about["rows"]:
             if options.filter not in row["name"]:
                 continue

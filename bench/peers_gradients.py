@@ -2,13 +2,14 @@
 """Backwards of attention, norms and activations in libamp and in PyTorch, side by side in one run, on random data.
 
     python3 -m venv VENV && VENV/bin/pip install numpy torch
-    VENV/bin/python bench/peers_gradients.py --bench build/release/bench/bench_gradients [--before OTHER] [--turns N] [WORD …]
+    VENV/bin/python bench/peers_gradients.py --bench build/release/bench/bench_gradients [--before OTHER] [--turns N] [--json FILE] [WORD …]
 
 One thread, its CPU time. All take turns, round after round; figures are medians, ratios those of PyTorch's time over ours within a
 round. --before is a bench_gradients of another build, which takes its turn too. WORDs choose cases that contain one of them. 16-bit norms
 have weights in f32, as autocast leaves them.
 """
 import argparse
+import json
 import statistics
 import subprocess
 import time
@@ -16,23 +17,27 @@ import time
 import torch
 import torch.nn.functional as F
 
-# What bench_gradients has: kind, dtype, four numbers, and whether it is causal or channels last.
-SHAPES = [("attention", 8, 12, 128, 64, 0), ("attention", 32, 12, 64, 32, 0), ("attention", 1, 12, 1024, 64, 1),
-          ("layer_norm", 4096, 768, 1, 1, 0), ("rms_norm", 4096, 768, 1, 1, 0),
-          ("batch_norm", 8, 64, 112, 112, 0), ("batch_norm", 8, 64, 112, 112, 1),
-          ("batch_norm", 8, 256, 56, 56, 0), ("batch_norm", 8, 256, 56, 56, 1),
-          ("group_norm", 8, 256, 56, 56, 0), ("group_norm", 8, 256, 56, 56, 1),
-          ("softmax", 12288, 128, 1, 1, 0), ("log_softmax", 128, 30522, 1, 1, 0), ("gelu", 1024, 3072, 1, 1, 0)]
-CASES = [(kind, dtype, *numbers) for kind, *numbers in SHAPES for dtype in ("f32", "bf16")]
+from served import Served
+
 LEAST_SECONDS = 2e-2
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+# As in bench_gradients: leaves of the case's shape and dtype, then of f32 with a number for each column or channel, and what is done.
+KINDS = {
+    "attention": (3, 0, lambda x, flag: F.scaled_dot_product_attention(*x, is_causal=flag)),
+    "layer_norm": (1, 2, lambda x, flag: F.layer_norm(x[0], x[1].shape, x[1], x[2])),
+    "rms_norm": (1, 1, lambda x, flag: F.rms_norm(x[0], x[1].shape, x[1])),
+    "batch_norm": (1, 2, lambda x, flag: F.batch_norm(x[0], None, None, x[1], x[2], training=True)),
+    "group_norm": (1, 2, lambda x, flag: F.group_norm(x[0], 32, x[1], x[2])),
+    "softmax": (1, 0, lambda x, flag: F.softmax(x[0], -1)),
+    "log_softmax": (1, 0, lambda x, flag: F.log_softmax(x[0], -1)),
+    "gelu": (1, 0, lambda x, flag: F.gelu(x[0])),
+}
 
 
-def leaf(shape, dtype, last=False):
-    x = (torch.rand(shape) - 0.5) * 4
-    x = x.to(dtype)
-    if last:
-        x = x.to(memory_format=torch.channels_last)
-    return x.detach().requires_grad_()
+def random(shape, dtype, last=False):
+    x = ((torch.rand(shape) - 0.5) * 4).to(dtype)
+    return x.to(memory_format=torch.channels_last) if last else x
 
 
 class Torch:
@@ -41,26 +46,14 @@ class Torch:
         self.case = None
 
     def record(self, case):
-        kind, dtype, a, b, c, d, flag = case
-        dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
-        if kind == "attention":
-            self.leaves = [leaf((a, b, c, d), dtype) for _ in range(3)]
-            return F.scaled_dot_product_attention(*self.leaves, is_causal=bool(flag))
-        if kind in ("batch_norm", "group_norm"):
-            self.leaves = [leaf((a, b, c, d), dtype, flag), leaf((b,), torch.float32), leaf((b,), torch.float32)]
-            x, weight, bias = self.leaves
-            if kind == "batch_norm":
-                return F.batch_norm(x, None, None, weight, bias, training=True)
-            return F.group_norm(x, 32, weight, bias)
-        self.leaves = [leaf((a, b), dtype)]
-        x = self.leaves[0]
-        if kind in ("softmax", "log_softmax"):
-            return getattr(F, kind)(x, -1)
-        if kind == "gelu":
-            return F.gelu(x)
-        weight, bias = leaf((b,), torch.float32), leaf((b,), torch.float32)
-        self.leaves += [weight, bias][:2 if kind == "layer_norm" else 1]
-        return F.layer_norm(x, (b,), weight, bias) if kind == "layer_norm" else F.rms_norm(x, (b,), weight)
+        kind, dtype, *sizes, flag = case.split()
+        inputs, weights, run = KINDS[kind]
+        rank = 4 if kind in ("attention", "batch_norm", "group_norm") else 2
+        shape, last = [int(n) for n in sizes[:rank]], flag == "1" and kind != "attention"
+        self.leaves = [random(shape, DTYPES[dtype], last) for _ in range(inputs)]
+        self.leaves += [random(shape[1:2], torch.float32) for _ in range(weights)]
+        self.out = run([x.requires_grad_() for x in self.leaves], flag == "1")
+        self.gradient = random(shape, DTYPES[dtype], last)
 
     def burst(self):
         start = time.thread_time()
@@ -71,24 +64,26 @@ class Torch:
     def seconds(self, case):
         if case != self.case:
             self.case, self.repeats = case, 1
-            self.out = self.record(case)
-            self.gradient = ((torch.rand(self.out.shape) - 0.5) * 4).to(self.out.dtype)
-            if case[0].endswith("_norm") and case[-1]:
-                self.gradient = self.gradient.to(memory_format=torch.channels_last)
+            self.record(case)
             self.burst()
             while self.burst() * self.repeats < LEAST_SECONDS:
                 self.repeats *= 2
         return self.burst()
 
 
-class Bench:
-    def __init__(self, path):
-        self.process = subprocess.Popen([path, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def cases_of(bench, words):
+    """(as it is asked for, in words), as bench_gradients lists them."""
+    listed = subprocess.run([bench, "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    cases = [line.split("\t") for line in listed.splitlines()]
+    return [(case, text) for case, text in cases if not words or any(word in case for word in words)]
 
-    def seconds(self, case):
-        self.process.stdin.write(" ".join(str(x) for x in case) + "\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+
+def compare(sides, case, turns):
+    """Median seconds of each side, and how often PyTorch's time is ours."""
+    rounds = [[side.seconds(case) for side in sides.values()] for _ in range(turns)]
+    medians = {name: statistics.median(times) for name, times in zip(sides, zip(*rounds))}
+    at = {name: i for i, name in enumerate(sides)}
+    return medians, statistics.median(r[at["PyTorch"]] / r[at["now"]] for r in rounds)
 
 
 def main():
@@ -96,23 +91,21 @@ def main():
     parser.add_argument("--bench", required=True)
     parser.add_argument("--before")
     parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--json")
     parser.add_argument("words", nargs="*")
     options = parser.parse_args()
-    ours, peer = Bench(options.bench), Torch()
-    sides = [ours, peer] + ([Bench(options.before)] if options.before else [])
-    print("| backward of | | before | now | PyTorch | PyTorch / now |\n|---|---|---:|---:|---:|---:|")
-    for case in CASES:
-        name = " ".join(str(x) for x in case)
-        if options.words and not any(word in name for word in options.words):
-            continue
-        rounds = [[side.seconds(case) for side in sides] for _ in range(options.turns)]
-        now, torchs, *before = [statistics.median(times) * 1e3 for times in zip(*rounds)]
-        ratio = statistics.median(r[1] / r[0] for r in rounds)
-        kind, dtype, *numbers, flag = case
-        shape = " × ".join(str(n) for n in numbers if n > 1)
-        more = {"attention": ", causal"}.get(kind, ", channels last") if flag else ""
-        print(f"| {kind}, {shape}{more} | {dtype} | {before[0] if before else 0:.2f} | {now:.2f} | {torchs:.2f} | {ratio:.2f} |",
-              flush=True)
+    sides = {"before": Served(options.before, "--serve")} if options.before else {}
+    sides.update({"now": Served(options.bench, "--serve"), "PyTorch": Torch()})
+    print("| backward of | | " + " | ".join(sides) + " | PyTorch / now |\n|---|---" + "|---:" * len(sides) + "|---:|")
+    rows = []
+    for case, text in cases_of(options.bench, options.words):
+        medians, ratio = compare(sides, case, options.turns)
+        times = " | ".join(f"{1e3 * seconds:.2f}" for seconds in medians.values())
+        print(f"| {text} | {case.split()[1]} | {times} | {ratio:.2f} |", flush=True)
+        rows.append({"case": case, "ms": 1e3 * medians["now"], "torch_ms": 1e3 * medians["PyTorch"], "ratio": ratio})
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"torch": torch.__version__, "rows": rows}, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ import argparse
 import contextlib
 import json
 import statistics
-import subprocess
 import time
+
+from served import Served
 
 
 def make_bert(torch):
@@ -87,17 +88,6 @@ class Torch:
         return time.perf_counter() - start
 
 
-class Libamp:
-    def __init__(self, program, device, batch, threads):
-        command = [program, "--device", device, "--batch", str(batch), "--threads", str(threads), "--serve"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def seconds(self, network, precision):
-        self.process.stdin.write(f"{network} {precision}\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
-
-
 def compare(ours, theirs, network, precision, one_region, seconds):
     pairs = []
     each = contextlib.nullcontext if one_region else lambda: theirs.region(precision)
@@ -134,7 +124,7 @@ def main():
     parser.add_argument("--json")
     a = parser.parse_args()
     theirs = Torch(a.device, a.batch, a.threads)
-    ours = Libamp(a.bench, a.device, a.batch, a.threads)
+    ours = Served(a.bench, "--device", a.device, "--batch", str(a.batch), "--threads", str(a.threads), "--serve")
     rows = []
     for precision in (("f16",) if a.device == "cuda" else ()) + ("bf16", "f32"):
         for network in ("bert", "resnet"):

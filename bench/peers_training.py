@@ -15,14 +15,14 @@ import argparse
 import json
 import math
 import statistics
-import subprocess
 import sys
 import time
 
 from peers_networks import make_resnet
+from served import Served
 
 NETWORKS = ("mlp", "resnet50", "bert", "minilm", "lstm", "layers")
-PRECISIONS = ("f32", "bf16")
+OPTIMIZER_STEPS = 5
 
 
 def resident(name):
@@ -83,6 +83,26 @@ def torch_step(torch, parts, optimizer, precision):
     optimizer.zero_grad(set_to_none=True)
 
 
+def least_step(optimizer, now):
+    """Seconds; the first step, which makes its state, does not count."""
+    times = []
+    for _ in range(1 + OPTIMIZER_STEPS):
+        start = now()
+        optimizer.step()
+        times.append(now() - start)
+    return min(times[1:])
+
+
+def fastest_adamw(make_optimizer, parts, now):
+    """Which of its ways, by the least of their steps; all have the same gradients."""
+    network, x, target, loss = parts
+    loss(network(x), target).backward()
+    times = {how: least_step(make_optimizer(how), now) for how in ("foreach", "fused")}
+    for parameter in network.parameters():
+        parameter.grad = None
+    return min(times, key=times.get)
+
+
 def serve(name, precision, threads, clock):
     """Answers as bench_training --serve does."""
     import torch
@@ -91,20 +111,9 @@ def serve(name, precision, threads, clock):
     now = time.process_time if clock == "cpu" else time.perf_counter
     before = resident("VmRSS:")
     parts = make(torch, name)
-    make_optimizer = lambda **how: torch.optim.AdamW(parts[0].parameters(), lr=1e-5, **how)
-    best, times = None, {}
-    for how in ("foreach", "fused"):
-        optimizer = make_optimizer(**{how: True})
-        for _ in range(3):  # the first makes its state
-            network, x, target, loss = parts
-            loss(network(x), target).backward()
-            start = now()
-            optimizer.step()
-            times[how] = now() - start
-            optimizer.zero_grad(set_to_none=True)
-    del optimizer
-    best = min(times, key=times.get)
-    optimizer = make_optimizer(**{best: True})
+    make_optimizer = lambda how: torch.optim.AdamW(parts[0].parameters(), lr=1e-5, **{how: True})
+    best = fastest_adamw(make_optimizer, parts, now)
+    optimizer = make_optimizer(best)
     forget_most_resident()
     print(best, torch.__version__, flush=True)
     for _ in sys.stdin:
@@ -113,31 +122,21 @@ def serve(name, precision, threads, clock):
         print(now() - start, resident("VmHWM:") - before, flush=True)
 
 
-class Side:
-    def __init__(self, command):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def ask(self):
-        self.process.stdin.write("step\n")
-        self.process.stdin.flush()
-        return tuple(float(x) for x in self.process.stdout.readline().split())
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait()
+def step(side):
+    """Its seconds, and the bytes that the process held at most."""
+    return tuple(float(x) for x in side.ask("step").split())
 
 
 def compare(a, name, precision):
-    common = ["--threads", str(a.threads), "--clock", a.clock]
-    ours = Side([a.bench, "--only", name, "--precision", precision, *common, "--serve"])
-    theirs = Side([sys.executable, __file__, "--bench", a.bench, "--only", name, "--precision", precision, *common, "--serve"])
-    optimizer, version = theirs.process.stdout.readline().split()
+    common = ["--only", name, "--precision", precision, "--threads", str(a.threads), "--clock", a.clock, "--serve"]
+    ours, theirs = Served(a.bench, *common), Served(sys.executable, __file__, "--bench", a.bench, *common)
+    optimizer, version = theirs.line().split()
     for _ in range(2):  # what is kept
-        ours.ask(), theirs.ask()
+        step(ours), step(theirs)
     pairs, end = [], time.time() + a.seconds
     while len(pairs) < 5 or (time.time() < end and len(pairs) < 400):
-        pairs.append((ours.ask(), theirs.ask()))
-    ours.end(), theirs.end()
+        pairs.append((step(ours), step(theirs)))
+    ours.close(), theirs.close()
     return {
         "network": name,
         "precision": precision,
