@@ -68,7 +68,8 @@ typedef struct amp_scheduler_args {
 AMP_API amp_scheduler *amp_scheduler_create(amp_scheduler_kind kind, const amp_scheduler_args *args);
 /* NULL is allowed; the optimizer stays as it is. */
 AMP_API void amp_scheduler_destroy(amp_scheduler *scheduler);
-/* Goes to the next step, and sets the learning rate of each group. Errors: NULL; a one-cycle that is at its end. */
+/* Goes to the next step, and sets the learning rate of each group, or of none where there is an error; a group that was added since
+ * starts from the rate that it has. Errors: NULL; a one-cycle that is at its end; a rate that is negative or not finite; no memory. */
 AMP_API amp_status amp_scheduler_step(amp_scheduler *scheduler);
 /* Steps made; 0 for NULL. */
 AMP_API int64_t amp_scheduler_get_step(const amp_scheduler *scheduler);

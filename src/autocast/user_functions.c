@@ -134,9 +134,7 @@ static amp_status read_end_args(const amp_register_end_args *given, bool *enable
     if (!given) return AMP_OK;
     AMP_TRY(
         amp_struct_read("register_end", "amp_register_end_args", &args, sizeof args, sizeof args.struct_size, given));
-    if (args.enabled.set != AMP_PRESENT && (args.enabled.set != 0 || args.enabled.value)) {
-        return amp_fail(AMP_ERROR_INVALID, "register_end: 'enabled' is a bare value; write AMP_SET(…)");
-    }
+    AMP_TRY(amp_struct_mark("register_end", "enabled", args.enabled.set, !args.enabled.value));
     if (args.enabled.set) *enabled = args.enabled.value;
     return AMP_OK;
 }

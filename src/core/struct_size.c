@@ -47,3 +47,7 @@ amp_status amp_struct_write(const char *what, void *to, size_t bytes, const void
     if (bytes > known) memset((char *)to + known, 0, bytes - known);
     return AMP_OK;
 }
+
+amp_status amp_struct_fail_mark(const char *what, const char *name) {
+    return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is a bare value; write AMP_SET(value)", what, name);
+}

@@ -108,9 +108,14 @@ static amp_status check_requires(const char *what, const amp_tensor *t) {
 amp_status amp_tensor_retain_grad(amp_tensor *t) {
     AMP_TRY(check_requires("tensor_retain_grad", t));
     amp_history *h = t->history;
-    if (h->cell) return AMP_OK; /* a leaf's, or asked for before */
-    h->cell = amp_grad_cell_new();
+    const bool had_cell = h->cell != NULL; /* a gradient may have been set before */
+    if (had_cell && amp_grad_node_fills(h->node, h->cell)) return AMP_OK;
+    if (!had_cell) h->cell = amp_grad_cell_new();
     if (h->cell && amp_grad_hook_add(h->node, h->output, NULL, NULL, h->cell)) return AMP_OK;
+    if (!had_cell) {
+        amp_grad_cell_drop(h->cell);
+        h->cell = NULL;
+    }
     return amp_fail(AMP_ERROR_MEMORY, "tensor_retain_grad: no memory");
 }
 

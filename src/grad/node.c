@@ -7,8 +7,6 @@
 
 static atomic_uint_fast64_t sequences = 1;
 
-enum { NO_OUTPUT = -1 }; /* of a hook that has moved */
-
 static bool is_last(atomic_int *references) {
     return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
@@ -46,10 +44,28 @@ bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, 
     return true;
 }
 
-void amp_grad_hook_move(amp_grad_node *from, amp_grad_node *to, int output, amp_grad_cell *cell) {
-    for (amp_grad_hook *hook = from ? from->hooks : NULL; hook; hook = hook->next) {
-        if (hook->cell == cell) hook->output = NO_OUTPUT;
+bool amp_grad_node_fills(const amp_grad_node *node, const amp_grad_cell *cell) {
+    for (const amp_grad_hook *hook = node->hooks; hook; hook = hook->next) {
+        if (hook->cell == cell) return true;
     }
+    return node->cell == cell;
+}
+
+static void remove_hooks(amp_grad_node *node, const amp_grad_cell *cell) {
+    for (amp_grad_hook **at = &node->hooks; *at;) {
+        amp_grad_hook *hook = *at;
+        if (hook->cell != cell) {
+            at = &hook->next;
+            continue;
+        }
+        *at = hook->next;
+        amp_grad_cell_drop(hook->cell);
+        amp_free(hook);
+    }
+}
+
+void amp_grad_hook_move(amp_grad_node *from, amp_grad_node *to, int output, amp_grad_cell *cell) {
+    if (from) remove_hooks(from, cell);
     if (to && !amp_grad_hook_add(to, output, NULL, NULL, cell))
         (void)amp_fail(AMP_ERROR_MEMORY, "grad: no memory for a hook");
 }

@@ -90,6 +90,9 @@ void amp_grad_cell_set(amp_grad_cell *cell, amp_tensor *gradient);
 
 bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, void *context, amp_grad_cell *cell);
 
+/* Whether what arrives at the node goes to the cell. */
+bool amp_grad_node_fills(const amp_grad_node *node, const amp_grad_cell *cell);
+
 /* The cell of a tensor that has got another node keeps that one's gradient from now on. */
 void amp_grad_hook_move(amp_grad_node *from, amp_grad_node *to, int output, amp_grad_cell *cell);
 

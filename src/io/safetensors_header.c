@@ -237,7 +237,7 @@ amp_status amp_safetensors_parse(const char *path, const unsigned char *data, si
     for (int i = 7; i >= 0; i--) length = length << 8 | data[i];
     if ((length > bytes - 8 || length > MAX_HEADER) && (bytes == 8 || data[8] != '{')) {
         return amp_fail(AMP_ERROR_IO, "safetensors_open: %s is not a safetensors file%s", path,
-                        memcmp(data, "\x93NUMPY", 6) == 0 ? ", but an .npy file: amp_npy_load reads it" : "");
+                        memcmp(data, "\x93NUMPY", 6) == 0 ? ", but an .npy file: amp_load_npy reads it" : "");
     }
     if (length > bytes - 8 || length > MAX_HEADER) {
         return amp_fail(AMP_ERROR_IO, "safetensors_open: %s says that its header has %llu bytes, expected at most %llu",

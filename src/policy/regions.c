@@ -98,10 +98,8 @@ static amp_status lower_dtype(amp_device device, amp_dtype given, amp_dtype *dty
                     amp_dtype_name(*dtype), amp_dtype_name(accepted[0]), amp_dtype_name(accepted[1]));
 }
 
-/* A value without its mark is refused, as in every op. */
 static amp_status check_mark(const char *name, amp_opt_bool option) {
-    if (option.set == AMP_PRESENT || (option.set == 0 && !option.value)) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "autocast: '%s' is a bare value; write AMP_SET(…)", name);
+    return amp_struct_mark("autocast", name, option.set, !option.value);
 }
 
 static amp_status read_args(const amp_autocast_args *args, amp_region_state *state) {

@@ -34,6 +34,8 @@ typedef struct amp_option_row {
     bool any;       /* any finite number */
 } amp_option_row;
 extern const amp_option_row amp_option_rows[AMP_OPTIONS] __attribute__((visibility("hidden")));
+/* Whether the option may have the value. */
+amp_status amp_option_check(const char *what, const amp_option_row *row, double value);
 
 /* How far a parameter is. */
 typedef struct amp_progress {

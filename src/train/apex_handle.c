@@ -8,8 +8,7 @@
 #include "train/apex_scaling.h"
 
 static amp_status read_option(const char *name, amp_opt_bool given, bool *value) {
-    if (given.set != AMP_PRESENT && (given.set != 0 || given.value))
-        return amp_fail(AMP_ERROR_INVALID, "init: '%s' is a bare value; write AMP_SET(…)", name);
+    AMP_TRY(amp_struct_mark("init", name, given.set, !given.value));
     if (given.set) *value = given.value;
     return AMP_OK;
 }

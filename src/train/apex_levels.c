@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/struct_size.h"
 #include "train/apex.h"
 
 typedef struct level {
@@ -60,8 +61,7 @@ static amp_status fail_at_o1(const char *option, const char *why) {
 }
 
 static amp_status read_choice(const char *name, amp_opt_bool given, amp_apex_choice *choice) {
-    if (given.set != AMP_PRESENT && (given.set != 0 || given.value))
-        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is a bare value; write AMP_SET(…)", what, name);
+    AMP_TRY(amp_struct_mark(what, name, given.set, !given.value));
     if (given.set) *choice = given.value ? AMP_APEX_YES : AMP_APEX_NO;
     return AMP_OK;
 }
@@ -120,8 +120,7 @@ static amp_status override_scale(const amp_initialize_args *a, amp_apex_properti
 }
 
 static amp_status read_bound(const char *name, amp_opt_float given, double *bound) {
-    if (given.set != AMP_PRESENT && (given.set != 0 || given.value != 0))
-        return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is a bare number; write AMP_SET(number)", what, name);
+    AMP_TRY(amp_struct_mark(what, name, given.set, given.value == 0));
     if (given.set && !(given.value > 0 && isfinite(given.value)))
         return amp_fail(AMP_ERROR_INVALID, "%s: %s is %g; expected a finite number above 0", what, name, given.value);
     if (given.set) *bound = given.value;
@@ -134,7 +133,8 @@ static amp_status override_rest(const amp_initialize_args *a, amp_apex_propertie
         return amp_fail(AMP_ERROR_INVALID, "%s: cast_model_outputs is %s; expected a floating dtype", what,
                         amp_dtype_name(out));
     if (out != AMP_DTYPE_NONE) p->cast_outputs = out;
-    if (a->num_losses.set == AMP_PRESENT) {
+    AMP_TRY(amp_struct_mark(what, "num_losses", a->num_losses.set, a->num_losses.value == 0));
+    if (a->num_losses.set) {
         if (a->num_losses.value < 1 || a->num_losses.value > 1024)
             return amp_fail(AMP_ERROR_INVALID, "%s: num_losses is %lld; expected 1 to 1024", what,
                             (long long)a->num_losses.value);

@@ -54,9 +54,7 @@ static amp_status clip(const amp_clip_grad_norm_args *a, double *total) {
 static amp_status check(const amp_clip_grad_norm_args *a) {
     AMP_TRY(amp_struct_reserved("clip_grad_norm", a->reserved, sizeof a->reserved));
     if (!a->parameters) return amp_fail(AMP_ERROR_INVALID, "clip_grad_norm: the list is NULL");
-    const bool is_bare = a->norm_type.set != AMP_PRESENT && (a->norm_type.set != 0 || a->norm_type.value != 0);
-    if (is_bare)
-        return amp_fail(AMP_ERROR_INVALID, "clip_grad_norm: 'norm_type' is a bare number; write AMP_SET(number)");
+    AMP_TRY(amp_struct_mark("clip_grad_norm", "norm_type", a->norm_type.set, a->norm_type.value == 0));
     if (!isnan(a->max_norm) && !isnan(a->norm_type.value)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "clip_grad_norm: %s is NaN", isnan(a->max_norm) ? "max_norm" : "norm_type");
 }

@@ -46,26 +46,31 @@ static amp_status check_scaler(const char *what, const amp_grad_scaler *s) {
     return check_option(what, s->growth_interval > 0, "growth_interval", (double)s->growth_interval, "at least 1");
 }
 
+static const char what_create[] = "grad_scaler_create";
+
 static amp_status read_number(const char *name, amp_opt_float given, double *value) {
-    if (given.set == AMP_PRESENT) *value = given.value;
-    if (given.set == AMP_PRESENT || (given.set == 0 && given.value == 0)) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "grad_scaler_create: '%s' is a bare number; write AMP_SET(number)", name);
+    AMP_TRY(amp_struct_mark(what_create, name, given.set, given.value == 0));
+    if (given.set) *value = given.value;
+    return AMP_OK;
 }
 
 static amp_status fill(amp_grad_scaler *s, const amp_grad_scaler_args *given) {
-    static const char what[] = "grad_scaler_create";
     amp_grad_scaler_args a;
     double scale = 65536;
-    AMP_TRY(amp_struct_read(what, "amp_grad_scaler_args", &a, sizeof a, sizeof a.struct_size, given));
+    AMP_TRY(amp_struct_read(what_create, "amp_grad_scaler_args", &a, sizeof a, sizeof a.struct_size, given));
     *s = (amp_grad_scaler){.device = a.device, .growth_factor = 2, .backoff_factor = 0.5, .growth_interval = 2000};
     AMP_TRY(read_number("init_scale", a.init_scale, &scale));
     AMP_TRY(read_number("growth_factor", a.growth_factor, &s->growth_factor));
     AMP_TRY(read_number("backoff_factor", a.backoff_factor, &s->backoff_factor));
     AMP_TRY(read_number("min_scale", a.min_scale, &s->min_scale));
-    if (a.growth_interval.set == AMP_PRESENT) s->growth_interval = a.growth_interval.value;
-    s->enabled = a.enabled.set != AMP_PRESENT || a.enabled.value;
+    if ((unsigned)a.device >= AMP_DEVICE_COUNT)
+        return amp_fail(AMP_ERROR_DEVICE, "%s: there is no device %d", what_create, (int)a.device);
+    AMP_TRY(amp_struct_mark(what_create, "growth_interval", a.growth_interval.set, a.growth_interval.value == 0));
+    AMP_TRY(amp_struct_mark(what_create, "enabled", a.enabled.set, !a.enabled.value));
+    if (a.growth_interval.set) s->growth_interval = a.growth_interval.value;
+    s->enabled = !a.enabled.set || a.enabled.value;
     s->scale = (float)scale;
-    return check_scaler(what, s);
+    return check_scaler(what_create, s);
 }
 
 amp_grad_scaler *amp_grad_scaler_create_call(const amp_grad_scaler_args *args) {
@@ -310,6 +315,9 @@ bool amp_grad_scaler_is_between(const amp_grad_scaler *s) {
 static amp_status check_state(const char *what, const amp_grad_scaler *s, const amp_grad_scaler_state *state) {
     if (state->scale == 0 && state->growth_factor == 0)
         return amp_fail(AMP_ERROR_INVALID, "%s: the state is empty, as of a scaler that was disabled", what);
+    if (state->growth_tracker < 0)
+        return amp_fail(AMP_ERROR_INVALID, "%s: growth_tracker is %lld; expected at least 0", what,
+                        (long long)state->growth_tracker);
     amp_grad_scaler loaded = *s;
     loaded.scale = (float)state->scale;
     loaded.growth_factor = state->growth_factor;

@@ -40,6 +40,10 @@ static amp_tensor *fitted(bool is_copied, amp_tensor *like, amp_tensor *from) {
 amp_status amp_loading_tensor(amp_loading *l, amp_tensor **place, amp_tensor *like, amp_tensor *from) {
     amp_no_grad_here();
     amp_scope_here();
+    if (*place) {
+        AMP_TRY(amp_tensor_check_writable(l->what, "what is loaded into", *place));
+        AMP_TRY(amp_tensor_check_separate(l->what, "", "what is loaded into", *place));
+    }
     amp_tensor *fits = fitted(*place != NULL, like, from);
     if (!fits) return amp_pending_error();
     AMP_TRY(note(l, (amp_noted){.place = place, .from = fits}));

@@ -11,9 +11,10 @@
 #include "train/apex.h"
 
 /* ---- Options ------------------------------------------------------------------------------------------------------ */
-static amp_status check_value(const char *what, const amp_option_row *row, double value) {
-    if (row->is_bool) return AMP_OK;
-    if (row->any ? isfinite(value) : value >= 0 && isfinite(value) && (!row->below_one || value < 1)) return AMP_OK;
+amp_status amp_option_check(const char *what, const amp_option_row *row, double value) {
+    if (row->is_bool && !isnan(value)) return AMP_OK;
+    if (row->any && !row->is_bool ? isfinite(value) : value >= 0 && isfinite(value) && (!row->below_one || value < 1))
+        return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: %s is %g; expected %s", what, row->name, value,
                     row->any         ? "a finite number"
                     : row->below_one ? "a number from 0 up to but without 1"
@@ -42,6 +43,15 @@ static double given_value(const amp_optimizer_args *args, const amp_option_row *
     return option->value;
 }
 
+/* What one option asks of others. */
+static amp_status check_together(const char *what, const double *options) {
+    if (options[AMP_OPTION_NESTEROV] == 0 || (options[AMP_OPTION_MOMENTUM] != 0 && options[AMP_OPTION_DAMPENING] == 0))
+        return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: nesterov with momentum %g and dampening %g; expected momentum above 0 and no dampening", what,
+                    options[AMP_OPTION_MOMENTUM], options[AMP_OPTION_DAMPENING]);
+}
+
 static amp_status read_options(const char *what, const amp_algorithm *a, const amp_optimizer_args *args,
                                double *options) {
     for (int i = 0; i < AMP_OPTIONS; i++) {
@@ -49,19 +59,12 @@ static amp_status read_options(const char *what, const amp_algorithm *a, const a
         int set = 0;
         const double value = given_value(args, row, &set);
         if (set == 0 && value == 0) continue;
-        if (set != AMP_PRESENT)
-            return amp_fail(AMP_ERROR_INVALID, "%s: '%s' is a bare number; write AMP_SET(number)", what, row->name);
+        AMP_TRY(amp_struct_mark(what, row->name, set, false));
         if (!amp_algorithm_has(a, (amp_option)i)) return fail_lacks(what, a, row->name);
-        AMP_TRY(check_value(what, row, value));
+        AMP_TRY(amp_option_check(what, row, value));
         options[i] = value;
     }
-    if (options[AMP_OPTION_NESTEROV] != 0 &&
-        (options[AMP_OPTION_MOMENTUM] == 0 || options[AMP_OPTION_DAMPENING] != 0)) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: nesterov with momentum %g and dampening %g; expected momentum above 0 and no dampening",
-                        what, options[AMP_OPTION_MOMENTUM], options[AMP_OPTION_DAMPENING]);
-    }
-    return AMP_OK;
+    return check_together(what, options);
 }
 
 static amp_status find_option(const char *what, const amp_optimizer *o, const char *name, int *option) {
@@ -90,9 +93,15 @@ amp_status amp_optimizer_set(amp_optimizer *o, int group, const char *name, doub
     int option = 0;
     AMP_TRY(check_group("optimizer_set", o, group, -1));
     AMP_TRY(find_option("optimizer_set", o, name, &option));
-    AMP_TRY(check_value("optimizer_set", &amp_option_rows[option], value));
-    const int64_t end = group < 0 ? o->group_count : group + 1;
-    for (int64_t i = group < 0 ? 0 : group; i < end; i++) o->groups[i].options[option] = value;
+    AMP_TRY(amp_option_check("optimizer_set", &amp_option_rows[option], value));
+    const int64_t begin = group < 0 ? 0 : group, end = group < 0 ? o->group_count : group + 1;
+    for (int64_t i = begin; i < end; i++) {
+        double options[AMP_OPTIONS];
+        memcpy(options, o->groups[i].options, sizeof options);
+        options[option] = value;
+        AMP_TRY(check_together("optimizer_set", options));
+    }
+    for (int64_t i = begin; i < end; i++) o->groups[i].options[option] = value;
     return amp_pending_error();
 }
 

@@ -50,12 +50,20 @@ static double cosine(const amp_scheduler_args *o, double initial, int64_t step) 
 
 static double restarts(const amp_scheduler_args *o, double initial, int64_t step) {
     int64_t length = o->t_0.value;
-    for (; step >= length && o->t_mult.value > 1; length *= o->t_mult.value) step -= length;
+    while (step >= length && o->t_mult.value > 1) {
+        step -= length;
+        if (__builtin_mul_overflow(length, o->t_mult.value, &length)) length = INT64_MAX;
+    }
     return cosine_between(initial, o->eta_min.value, (double)(step % length) / (double)length);
 }
 
 static double between(const amp_scheduler_args *o, double from, double to, double part) {
     return o->linear_anneal.value ? from + (to - from) * part : cosine_between(from, to, part);
+}
+
+/* How much of a phase has passed; one of no length is over. */
+static double passed(double at, double begin, double end) {
+    return end > begin ? (at - begin) / (end - begin) : 1;
 }
 
 /* Smith and Topin, "Super-convergence" (2018): up, down, and with three phases to the last from the first. */
@@ -65,9 +73,9 @@ static double one_cycle(const amp_scheduler_args *o, double initial, int64_t ste
     const double down = o->three_phase.value ? 2 * o->pct_start.value * (double)o->total_steps.value - 2 : end;
     const double at = (double)step;
     (void)initial;
-    if (at <= up) return between(o, first, most, at / up);
-    if (at <= down) return between(o, most, o->three_phase.value ? first : last, (at - up) / (down - up));
-    return between(o, first, last, (at - down) / (end - down));
+    if (at <= up) return between(o, first, most, passed(at, 0, up));
+    if (at <= down) return between(o, most, o->three_phase.value ? first : last, passed(at, up, down));
+    return between(o, first, last, passed(at, down, end));
 }
 
 static double lambda(const amp_scheduler_args *o, double initial, int64_t step) {
@@ -139,18 +147,44 @@ static amp_status settle(const row *r, amp_scheduler_args *o) {
     }
     if (r->rate == of_milestones && o->milestones.set != AMP_PRESENT)
         return amp_fail(AMP_ERROR_INVALID, "%s: 'milestones' is not given", r->name);
+    if (r->rate == one_cycle && o->pct_start.value > 1)
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'pct_start' is %g; expected a part, from 0 to 1", r->name,
+                        o->pct_start.value);
     if (r->rate == lambda && !o->function) return amp_fail(AMP_ERROR_INVALID, "%s: 'function' is NULL", r->name);
     return o->optimizer ? AMP_OK : amp_fail(AMP_ERROR_INVALID, "%s: the optimizer is NULL", r->name);
 }
 
 /* ---- Schedulers ------------------------------------------------------------------------------------------------------- */
-static amp_status apply(const amp_scheduler *s) {
+/* Room for the rates of all groups; one that was added since the last step begins with the rate that it has. */
+static amp_status take_groups(amp_scheduler *s) {
+    const int64_t count = amp_optimizer_group_count(s->options.optimizer);
+    if (count <= s->groups) return AMP_OK;
+    double *rates = amp_alloc(2 * (size_t)count * sizeof *rates);
+    if (!rates) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory", rows[s->kind].name);
+    for (int64_t i = 0; i < count; i++)
+        rates[i] = i < s->groups ? s->initial[i] : amp_optimizer_lr(s->options.optimizer, (int)i);
+    amp_free(s->initial);
+    s->initial = rates;
+    s->groups = count;
+    return AMP_OK;
+}
+
+/* All rates, or none. */
+static amp_status apply(amp_scheduler *s) {
+    AMP_TRY(take_groups(s));
     const row *r = &rows[s->kind];
     if (r->rate == one_cycle && s->step >= s->options.total_steps.value)
         return amp_fail(AMP_ERROR_INVALID, "%s: step %lld is beyond the %lld of the cycle", r->name, (long long)s->step,
                         (long long)s->options.total_steps.value);
-    for (int64_t i = 0; i < s->groups; i++)
-        AMP_TRY(amp_optimizer_set_lr(s->options.optimizer, (int)i, r->rate(&s->options, s->initial[i], s->step)));
+    double *rates = s->initial + s->groups;
+    for (int64_t i = 0; i < s->groups; i++) {
+        rates[i] = r->rate(&s->options, s->initial[i], s->step);
+        if (!(rates[i] >= 0 && isfinite(rates[i])))
+            return amp_fail(AMP_ERROR_INVALID,
+                            "%s: at step %lld the rate of group %lld is %g; expected a finite number of at least 0",
+                            r->name, (long long)s->step, (long long)i, rates[i]);
+    }
+    for (int64_t i = 0; i < s->groups; i++) AMP_TRY(amp_optimizer_set_lr(s->options.optimizer, (int)i, rates[i]));
     return AMP_OK;
 }
 
@@ -159,10 +193,6 @@ static amp_status fill(amp_scheduler *s, const amp_scheduler_args *given) {
     AMP_TRY(amp_struct_read(r->name, "amp_scheduler_args", &s->options, sizeof s->options,
                             sizeof s->options.struct_size, given));
     AMP_TRY(settle(r, &s->options));
-    s->groups = amp_optimizer_group_count(s->options.optimizer);
-    s->initial = amp_alloc((size_t)s->groups * sizeof *s->initial);
-    if (!s->initial) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory", r->name);
-    for (int64_t i = 0; i < s->groups; i++) s->initial[i] = amp_optimizer_lr(s->options.optimizer, (int)i);
     return apply(s);
 }
 
@@ -197,11 +227,16 @@ int64_t amp_scheduler_get_step(const amp_scheduler *s) {
     return s ? s->step : 0;
 }
 
+amp_status amp_scheduler_check_step(const char *what, int64_t step) {
+    if (step >= 0 && step < INT64_MAX) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: the step is %lld; expected one of at least 0 that has a next", what,
+                    (long long)step);
+}
+
 amp_status amp_scheduler_set_step(amp_scheduler *s, int64_t step) {
     AMP_TRY(amp_pending_error());
-    if (!s || step < 0)
-        return amp_fail(AMP_ERROR_INVALID, "scheduler_set_step: %s",
-                        s ? "the step is negative" : "the scheduler is NULL");
+    if (!s) return amp_fail(AMP_ERROR_INVALID, "scheduler_set_step: the scheduler is NULL");
+    AMP_TRY(amp_scheduler_check_step("scheduler_set_step", step));
     const int64_t before = s->step;
     s->step = step;
     const amp_status status = apply(s);

@@ -6,6 +6,7 @@
 typedef struct item {
     const char *first, *second; /* "first.second" is its name */
     double *number;
+    const amp_option_row *option; /* the number is */
     amp_trained *trained;
     int state; /* of the algorithm; −1: the f32 copy */
 } item;
@@ -28,7 +29,9 @@ static amp_status walk_group(visitor *v, const amp_optimizer *o, int group) {
     snprintf(name, sizeof name, "group%d", group);
     for (int k = 0; k < AMP_OPTIONS; k++) {
         if (!amp_algorithm_has(o->algorithm, (amp_option)k)) continue;
-        AMP_TRY(v->visit(v, o, &(item){name, amp_option_rows[k].name, .number = &o->groups[group].options[k]}));
+        AMP_TRY(v->visit(v, o,
+                         &(item){name, amp_option_rows[k].name, .number = &o->groups[group].options[k],
+                                 .option = &amp_option_rows[k]}));
     }
     return AMP_OK;
 }
@@ -110,6 +113,7 @@ static amp_status note_item(const loader *l, const item *it, amp_tensor *t) {
     }
     const double value = amp_item(t);
     AMP_TRY(amp_pending_error());
+    if (it->option) AMP_TRY(amp_option_check(l->loading->what, it->option, value));
     return amp_loading_bytes(l->loading, it->number, &value, sizeof value);
 }
 

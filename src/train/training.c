@@ -73,6 +73,7 @@ static amp_status note_scheduler(amp_loading *l, void *object, const amp_named *
     int64_t step = 0;
     amp_tensor *rates = NULL;
     AMP_TRY(read_numbers(l, from, "step", AMP_I64, &step, 1));
+    AMP_TRY(amp_scheduler_check_step(l->what, step));
     AMP_TRY(find(l, from, "initial_lr", AMP_F64, s->groups, &rates));
     AMP_TRY(amp_loading_bytes(l, &s->step, &step, sizeof step));
     const double *values = amp_data(rates);

@@ -299,6 +299,38 @@ TEST_F(Backward, HooksSeeTheWholeGradientOnce) {
     expect_near(amp_tensor_grad(x), {12, 12}, 0);
 }
 
+// A tensor that is written over is another node's, and nothing is left behind at the first.
+TEST_F(Backward, AKeptGradientGoesWithTheTensorThatIsWrittenOver) {
+    const amp_allocator filled = {[](void *, size_t bytes, size_t alignment) -> void * {
+                                      void *block = nullptr;
+                                      if (posix_memalign(&block, alignment, bytes) != 0) return nullptr;
+                                      return memset(block, 0x55, bytes);
+                                  },
+                                  [](void *, void *block, size_t) { free(block); }, nullptr};
+    amp_memory_trim();
+    ASSERT_EQ(amp_set_allocator(&filled), AMP_OK);
+    {
+        const Scope scope;
+        amp_tensor *x = leaf({2}, {1, 2}), *y = op("mul", {x, 3.0});
+        EXPECT_EQ(amp_tensor_retain_grad(y), AMP_OK);
+        EXPECT_NE(op("mul_", {y, 2.0}), nullptr) << amp_last_error();
+        EXPECT_EQ(back(op("sum", {op("mul", {y, 5.0})})), AMP_OK) << amp_last_error();
+        expect_near(amp_tensor_grad(y), {5, 5}, 0);
+        expect_near(amp_tensor_grad(x), {30, 30}, 0);
+    }
+    amp_memory_trim();
+    EXPECT_EQ(amp_set_allocator(nullptr), AMP_OK);
+}
+
+TEST_F(Backward, AGradientThatWasSetIsAddedToWhereItIsKept) {
+    amp_tensor *x = leaf({2}, {1, 2}), *y = op("mul", {x, 3.0});
+    ASSERT_EQ(amp_tensor_set_grad(y, tensor(AMP_F32, {2}, {1, 0})), AMP_OK);
+    EXPECT_EQ(amp_tensor_retain_grad(y), AMP_OK);
+    EXPECT_EQ(amp_tensor_retain_grad(y), AMP_OK);
+    EXPECT_EQ(back(op("sum", {op("mul", {y, 5.0})})), AMP_OK) << amp_last_error();
+    expect_near(amp_tensor_grad(y), {6, 5}, 0);
+}
+
 // ---- Recomputation ----
 
 struct Block {

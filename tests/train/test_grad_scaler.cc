@@ -221,6 +221,20 @@ TEST_F(GradScaler, FollowsTheRecordedScripts) {
     }
 }
 
+TEST_F(GradScaler, OptionsWithoutTheirMarkAndNoDeviceAreRefused) {
+    amp_grad_scaler_args args = {};
+    args.struct_size = sizeof args;
+    args.growth_interval = amp_opt_int(5, 0);
+    EXPECT_FALSE(amp_grad_scaler_create_call(&args));
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"grad_scaler_create", "'growth_interval' is a bare value"}));
+    amp_clear_error();
+    args.growth_interval = {};
+    args.device = amp_device(99);
+    EXPECT_FALSE(amp_grad_scaler_create_call(&args));
+    EXPECT_TRUE(failed_with(AMP_ERROR_DEVICE, {"grad_scaler_create", "device 99"}));
+    amp_clear_error();
+}
+
 TEST_F(GradScaler, NamesTheParameterWhereTheScaleEnds) {
     amp_parameters *list = amp_parameters_create();
     amp_tensor *fine = amp_parameters_add(list, "fine", tensor(AMP_F32, {2}));

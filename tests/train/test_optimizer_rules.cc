@@ -49,7 +49,7 @@ TEST_F(OptimizerRules, AnOptionThatTheAlgorithmLacksIsAnError) {
     args = options_of(nullptr);
     args.lr = amp_opt_float(0.5, 0); // as a bare number
     EXPECT_FALSE(make(AMP_SGD, {tensor(AMP_F32, {2})}, args));
-    EXPECT_EQ(error(), "optimizer_create: 'lr' is a bare number; write AMP_SET(number)");
+    EXPECT_EQ(error(), "optimizer_create: 'lr' is a bare value; write AMP_SET(value)");
     EXPECT_FALSE(make(AMP_SGD, {}));
     EXPECT_EQ(error(), "optimizer_create: the list of parameters is empty");
 }
@@ -64,6 +64,12 @@ TEST_F(OptimizerRules, GroupsAndOptionsByName) {
     EXPECT_EQ(error(), "optimizer_set: there is no group 1; there are 1");
     EXPECT_EQ(amp_optimizer_set(o, 0, "eps", 0.5), AMP_ERROR_INVALID);
     EXPECT_NE(error().find("SGD has no option 'eps'"), std::string::npos);
+    EXPECT_EQ(amp_optimizer_set(o, 0, "nesterov", NAN), AMP_ERROR_INVALID);
+    EXPECT_NE(error().find("nesterov is nan"), std::string::npos);
+    EXPECT_EQ(amp_optimizer_set(o, 0, "nesterov", 1), AMP_OK);
+    EXPECT_EQ(amp_optimizer_set(o, -1, "momentum", 0), AMP_ERROR_INVALID);
+    EXPECT_NE(error().find("nesterov with momentum 0"), std::string::npos);
+    EXPECT_EQ(amp_optimizer_get(o, 0, "momentum"), 0.5);
     // A parameter is in one group only, and a failure adds nothing.
     amp_parameters *list = amp_parameters_create();
     amp_parameters_add(list, "new", tensor(AMP_F32, {2}));
@@ -110,6 +116,18 @@ TEST_F(OptimizerRules, AStateTakenElsewhereGoesOnWithTheSameBits) {
         amp_optimizer_destroy(first);
         amp_optimizer_destroy(second);
     }
+}
+
+TEST_F(OptimizerRules, AStateHasTheNumbersThatOptionsMayHave) {
+    amp_optimizer *o = make(AMP_SGD, {tensor(AMP_F32, {2})});
+    const amp_state state = amp_optimizer_state(o);
+    for (int64_t i = 0; i < state.count; i++)
+        if (std::string(state.names[i]) == "group0.lr") (void)op("fill_", {state.tensors[i], NAN});
+    EXPECT_EQ(amp_optimizer_load_state(o, state.names, state.tensors, state.count), AMP_ERROR_INVALID);
+    EXPECT_NE(error().find("lr is nan"), std::string::npos);
+    EXPECT_EQ(amp_optimizer_lr(o, 0), 1e-3);
+    amp_state_free(state);
+    amp_optimizer_destroy(o);
 }
 
 TEST_F(OptimizerRules, ParametersMayLieAnyWayInMemory) {

@@ -1,4 +1,6 @@
 // Learning rates are those that PyTorch's schedulers were recorded with.
+#include <functional>
+
 #include "amp/scheduler.h"
 
 #include "recorded.h"
@@ -192,6 +194,78 @@ TEST_F(Schedulers, APlateauRefusesWhatMakesNoSense) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"the metric is NaN"}));
     amp_clear_error();
     amp_plateau_destroy(plateau);
+    amp_optimizer_destroy(o);
+}
+
+amp_scheduler *make(amp_scheduler_kind kind, amp_optimizer *o, const std::function<void(amp_scheduler_args *)> &fill) {
+    amp_scheduler_args args = {};
+    args.struct_size = sizeof args;
+    args.optimizer = o;
+    fill(&args);
+    return amp_scheduler_create(kind, &args);
+}
+
+TEST_F(Schedulers, AnyStepHasARateOrIsRefused) {
+    amp_optimizer *o = optimizer_of({0.1});
+    amp_scheduler *s = make(AMP_COSINE_ANNEALING_WARM_RESTARTS, o, [](amp_scheduler_args *a) {
+        a->t_0 = amp_opt_int(1);
+        a->t_mult = amp_opt_int(2);
+    });
+    ASSERT_TRUE(s) << amp_last_error();
+    EXPECT_EQ(amp_scheduler_set_step(s, INT64_MAX - 1), AMP_OK) << amp_last_error();
+    EXPECT_EQ(amp_scheduler_step(s), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"step is 9223372036854775807"}));
+    amp_clear_error();
+    EXPECT_EQ(amp_scheduler_set_step(s, -1), AMP_ERROR_INVALID);
+    amp_clear_error();
+    EXPECT_EQ(amp_scheduler_get_step(s), INT64_MAX - 1);
+    amp_scheduler_destroy(s);
+    amp_optimizer_destroy(o);
+}
+
+TEST_F(Schedulers, AllGroupsGetARateOrNone) {
+    amp_optimizer *o = optimizer_of({1, 2});
+    amp_scheduler *s = make(AMP_LAMBDA_LR, o, [](amp_scheduler_args *a) {
+        a->function = [](void *, int64_t step) { return step == 1 ? NAN : double(step + 1); };
+    });
+    ASSERT_TRUE(s) << amp_last_error();
+    EXPECT_EQ(amp_scheduler_step(s), AMP_ERROR_INVALID);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"lambda_lr", "at step 1 the rate of group 0 is"}));
+    amp_clear_error();
+    EXPECT_EQ(amp_optimizer_lr(o, 0), 1);
+    EXPECT_EQ(amp_scheduler_set_step(s, 2), AMP_OK) << amp_last_error();
+    // One that is added later starts from its own rate.
+    amp_parameters *list = amp_parameters_create();
+    amp_parameters_add(list, "late", tensor(AMP_F32, {2}));
+    amp_optimizer_args args = {};
+    args.struct_size = sizeof args;
+    args.parameters = list;
+    args.lr = amp_opt_float(10);
+    ASSERT_EQ(amp_optimizer_add_group_call(o, &args), AMP_OK) << amp_last_error();
+    EXPECT_EQ(amp_scheduler_step(s), AMP_OK) << amp_last_error();
+    const double want[] = {4, 8, 40};
+    for (int i = 0; i < 3; i++) EXPECT_EQ(amp_optimizer_lr(o, i), want[i]);
+    amp_scheduler_destroy(s);
+    amp_optimizer_destroy(o);
+    amp_parameters_destroy(list);
+}
+
+TEST_F(Schedulers, APhaseOfNoLengthIsOver) {
+    amp_optimizer *o = optimizer_of({0.1});
+    const auto cycle = [o](double part) {
+        return make(AMP_ONE_CYCLE_LR, o, [part](amp_scheduler_args *a) {
+            a->max_lr = amp_opt_float(1);
+            a->total_steps = amp_opt_int(10);
+            a->pct_start = amp_opt_float(part);
+        });
+    };
+    amp_scheduler *s = cycle(0.1);
+    ASSERT_TRUE(s) << amp_last_error();
+    EXPECT_EQ(amp_optimizer_lr(o, 0), 1);
+    amp_scheduler_destroy(s);
+    EXPECT_FALSE(cycle(5));
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"one_cycle_lr", "'pct_start' is 5", "0 to 1"}));
+    amp_clear_error();
     amp_optimizer_destroy(o);
 }
 

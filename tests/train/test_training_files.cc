@@ -170,6 +170,19 @@ TEST_F(TrainingFiles, ParametersComeBackInPlace) {
     EXPECT_TRUE(amp_tensor_requires_grad(same));
 }
 
+TEST_F(TrainingFiles, WhatCannotTakeAValueIsSaidBeforeAnyIsWritten) {
+    amp_parameters *saved = amp_parameters_create(), *list = amp_parameters_create();
+    for (const char *name : {"a", "b"}) amp_parameters_add(saved, name, tensor(AMP_F32, {2}, {7, 7}));
+    ASSERT_EQ(save_parameters(saved), AMP_OK) << amp_last_error();
+    amp_tensor *a = amp_parameters_add(list, "a", tensor(AMP_F32, {2}, {1, 2}));
+    amp_parameters_add_buffer(list, "b", op("expand", {tensor(AMP_F32, {1}, {3}), AMP_DIMS(2)}));
+    EXPECT_NE(amp_parameters_load(list, path().c_str()), AMP_OK);
+    EXPECT_NE(error().find("what is loaded into"), std::string::npos);
+    EXPECT_EQ(numbers_of(a), (std::vector<double>{1, 2}));
+    amp_parameters_destroy(saved);
+    amp_parameters_destroy(list);
+}
+
 TEST_F(TrainingFiles, AnOldCastIsNotServedAfterALoad) {
     Training first(1), second(10);
     amp_tensor *x = random_tensor(AMP_F32, {2, 4}, 3);
