@@ -1,6 +1,7 @@
 /* Nearness of names. */
 #include "core/near_name.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Length of what two names share at their beginnings and ends: a missing or another prefix ("model."), and a letter
@@ -20,4 +21,11 @@ void amp_near_name_offer(amp_near_name *near, const char *name) {
     if (shared < 3 || (near->nearest && score <= near->score)) return;
     near->nearest = name;
     near->score = score;
+}
+
+const char *amp_near_name_hint(const char *nearest) {
+    static __thread char hint[224];
+    hint[0] = '\0';
+    if (nearest) snprintf(hint, sizeof hint, "; did you mean '%.200s'?", nearest);
+    return hint;
 }

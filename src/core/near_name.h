@@ -12,4 +12,7 @@ typedef struct amp_near_name {
 /* Offers a name that exists. */
 void amp_near_name_offer(amp_near_name *near, const char *name);
 
+/* "; did you mean 'nearest'?", or "" of NULL: the end of a sentence, good until the thread's next call. */
+const char *amp_near_name_hint(const char *nearest);
+
 #endif /* AMP_CORE_NEAR_NAME_H */

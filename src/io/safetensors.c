@@ -96,10 +96,8 @@ const char *amp_safetensors_metadata(const amp_safetensors *file, const char *ke
 static void fail_unknown_name(const amp_safetensors *file, const char *name) {
     amp_near_name near = {.wanted = name};
     for (int64_t i = 0; i < file->header.count; i++) amp_near_name_offer(&near, file->header.entries[i].name);
-    const char *nearest = near.nearest;
-    amp_fail(AMP_ERROR_INVALID, "safetensors_get: %s has no tensor '%.200s' among its %lld%s%.200s%s", file->path, name,
-             (long long)file->header.count, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-             nearest ? "'?" : "");
+    amp_fail(AMP_ERROR_INVALID, "safetensors_get: %s has no tensor '%.200s' among its %lld%s", file->path, name,
+             (long long)file->header.count, amp_near_name_hint(near.nearest));
 }
 
 static void release_map(void *map) {

@@ -49,7 +49,6 @@ const char *amp_op_near(const char *name) {
 }
 
 amp_status amp_op_unknown(const char *what, const char *name) {
-    const char *near = name ? amp_op_near(name) : NULL;
-    return amp_fail(AMP_ERROR_INVALID, "%s: there is no op '%.80s'%s%s%s (`amp info --ops` lists them)", what,
-                    name ? name : "NULL", near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return amp_fail(AMP_ERROR_INVALID, "%s: there is no op '%.80s'%s (`amp info --ops` lists them)", what,
+                    name ? name : "NULL", amp_near_name_hint(name ? amp_op_near(name) : NULL));
 }

@@ -9,6 +9,7 @@
 
 #include "amp/autocast.h"
 #include "core/hot.h"
+#include "core/near_name.h"
 #include "policy/user_ops.h"
 
 static const char *const policy_names[AMP_POLICY_COUNT] = {
@@ -146,9 +147,8 @@ static char environment_error[224]; /* written once, by read_environment */
 
 static void override_everywhere(const char *variable, const char *name, amp_override override) {
     if (!amp_op_find(name)) {
-        const char *near = amp_op_near(name);
-        snprintf(environment_error, sizeof environment_error, "autocast: %s names '%s', which is no op%s%s%s", variable,
-                 name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        snprintf(environment_error, sizeof environment_error, "autocast: %s names '%s', which is no op%s", variable,
+                 name, amp_near_name_hint(amp_op_near(name)));
         return;
     }
     for (int device = 0; device < AMP_DEVICE_COUNT; device++) (void)set_override(name, (amp_device)device, override);

@@ -9,6 +9,7 @@
 
 #include "core/lock.h"
 #include "core/memory.h"
+#include "core/near_name.h"
 #include "policy/place.h"
 #include "policy/user_ops.h"
 
@@ -93,11 +94,9 @@ static amp_status read_place(reader *r, amp_policy policy, char *at) {
 
 static amp_status read_op(reader *r, amp_policy policy, const char *name) {
     const amp_op_info *op = strlen(name) < NAME_BYTES ? amp_op_find(name) : NULL;
-    if (!op) {
-        const char *near = amp_op_near(name);
-        return amp_fail(AMP_ERROR_INVALID, "%s:%d: there is no op '%.60s'%s%s%s (`amp info --ops` lists them)", r->name,
-                        r->line, name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-    }
+    if (!op)
+        return amp_fail(AMP_ERROR_INVALID, "%s:%d: there is no op '%.60s'%s (`amp info --ops` lists them)", r->name,
+                        r->line, name, amp_near_name_hint(amp_op_near(name)));
     const bool one_overload = amp_op_names_one(name, op);
     for (; op; op = one_overload ? NULL : amp_op_next_overload(op)) r->rules->ops[op->id] = (unsigned char)(1 + policy);
     r->rules->has_ops = true;

@@ -162,13 +162,18 @@ static amp_status note_all(loader *l) {
 
 static bool is_known(const amp_lbfgs *l, const char *name) {
     char *end = NULL;
-    const char *dot = strchr(name, '.');
     for (int i = 0; i < NUMBERS; i++) {
         if (strcmp(name, numbers[i].name) == 0) return true;
     }
-    if (!dot) return strcmp(name, vectors[0]) == 0 || strcmp(name, vectors[1]) == 0;
-    const long long number = strtoll(dot + 1, &end, 10);
-    return number >= 0 && number < l->history_size && *end == '\0';
+    if (strcmp(name, vectors[0]) == 0 || strcmp(name, vectors[1]) == 0) return true;
+    const char *const of_pairs[] = {lists[0], lists[1], "ro"};
+    for (int i = 0; i < 3; i++) {
+        const size_t length = strlen(of_pairs[i]);
+        if (strncmp(name, of_pairs[i], length) != 0 || name[length] != '.') continue;
+        const long long number = strtoll(name + length + 1, &end, 10);
+        return number >= 0 && number < l->history_size && *end == '\0';
+    }
+    return false;
 }
 
 static amp_status fail_unknown(const loader *l) {

@@ -106,10 +106,7 @@ amp_tensor *amp_named_find(const amp_named *list, const char *name) {
 }
 
 const char *amp_named_hint(const amp_named *list, const char *wanted) {
-    static __thread char hint[160];
     amp_near_name near = {.wanted = wanted};
     for (int64_t i = 0; i < list->count; i++) amp_near_name_offer(&near, list->names[i]);
-    hint[0] = '\0';
-    if (near.nearest) snprintf(hint, sizeof hint, "; did you mean '%.120s'?", near.nearest);
-    return hint;
+    return amp_near_name_hint(near.nearest);
 }

@@ -26,8 +26,8 @@ static amp_status fail_lacks(const char *what, const amp_algorithm *a, const cha
     for (int i = 0; i < AMP_OPTIONS; i++) {
         if (amp_algorithm_has(a, (amp_option)i)) amp_near_name_offer(&near, amp_option_rows[i].name);
     }
-    return amp_fail(AMP_ERROR_INVALID, "%s: %s has no option '%.100s'%s%s%s", what, a->name, option,
-                    near.nearest ? "; did you mean '" : "", near.nearest ? near.nearest : "", near.nearest ? "'?" : "");
+    return amp_fail(AMP_ERROR_INVALID, "%s: %s has no option '%.100s'%s", what, a->name, option,
+                    amp_near_name_hint(near.nearest));
 }
 
 /* Whether the option is given, and what it is; *set is the mark as it stands. */

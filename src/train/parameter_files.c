@@ -62,9 +62,8 @@ static amp_status check_known(const amp_loading *l, const amp_parameters *p, con
     for (int64_t i = 0; i < tensors->count; i++) {
         amp_near_name near = {.wanted = tensors->names[i]};
         if (is_there(p, tensors->names[i], &near)) continue;
-        return amp_fail(AMP_ERROR_INVALID, "%s: the file has '%.200s', which is no parameter here%s%.200s%s", l->what,
-                        tensors->names[i], near.nearest ? "; did you mean '" : "", near.nearest ? near.nearest : "",
-                        near.nearest ? "'?" : "");
+        return amp_fail(AMP_ERROR_INVALID, "%s: the file has '%.200s', which is no parameter here%s", l->what,
+                        tensors->names[i], amp_near_name_hint(near.nearest));
     }
     return AMP_OK;
 }

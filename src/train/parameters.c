@@ -109,8 +109,8 @@ amp_tensor *amp_parameters_find(const amp_parameters *p, const char *name) {
         if (strcmp(p->items[i].name, name) == 0) return p->items[i].tensor;
         amp_near_name_offer(&near, p->items[i].name);
     }
-    (void)amp_fail(AMP_ERROR_INVALID, "parameters_find: there is no parameter '%.200s'%s%.200s%s", name,
-                   near.nearest ? "; did you mean '" : "", near.nearest ? near.nearest : "", near.nearest ? "'?" : "");
+    (void)amp_fail(AMP_ERROR_INVALID, "parameters_find: there is no parameter '%.200s'%s", name,
+                   amp_near_name_hint(near.nearest));
     return NULL;
 }
 
