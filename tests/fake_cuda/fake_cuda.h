@@ -17,6 +17,7 @@ struct fake_cuda_state {
     bool lose_launch = false; // the next launch seems well, and loses the device
     uint64_t trims = 0;
     uint64_t allocations = 0; // that the driver was asked for
+    size_t block_bytes = 0;   // of the blocks that it has handed out, of all devices
     int fail_module = 0;      // the CUresult of the next image that is loaded, once
     char last_kernel[64] = "";
     size_t library_bytes = 0;         // that a library takes from the driver by itself, when it is called
