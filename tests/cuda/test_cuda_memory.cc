@@ -50,6 +50,31 @@ TEST_F(CudaMemory, WhatALaneKeepsIsGivenBackBeforeMemoryIsOut) {
     fake->memory_limit = limit;
 }
 
+// Of the driver's memory, of which a number has 512 bytes, and what is a little larger than a size up to a quarter more
+// than was asked for.
+TEST_F(CudaMemory, WhatALaneKeepsIsBoundedByWhatItsBlocksHold) {
+    const size_t most = 64 << 20;
+    const struct {
+        int count;
+        int64_t elements;
+    } rows[] = {{150000, 1}, {40, (2 << 20) / 4 + 1}};
+    for (const auto &row : rows) {
+        SCOPED_TRACE(row.elements);
+        ASSERT_EQ(amp_cuda_trim_memory(), AMP_OK);
+        const size_t at_first = fake->block_bytes;
+        {
+            const Scope scope;
+            for (int i = 0; i < row.count; i++)
+                ASSERT_NE(op("empty", {AMP_DIMS(row.elements)}, {{"device", AMP_DEVICE_CUDA}}), nullptr);
+            EXPECT_GT(fake->block_bytes, at_first + most);
+        }
+        EXPECT_LE(fake->block_bytes, at_first + most);
+        EXPECT_GT(fake->block_bytes, at_first + most / 2) << "nothing is kept";
+        ASSERT_EQ(amp_cuda_trim_memory(), AMP_OK);
+        EXPECT_EQ(fake->block_bytes, at_first);
+    }
+}
+
 TEST_F(CudaMemory, OutOfMemoryIsASentenceLeaksNothingAndTheNextSmallerCallWorks) {
     Scope scope;
     const size_t limit = fake->memory_limit;

@@ -14,8 +14,9 @@
 
 struct amp_cuda_block {
     CUdeviceptr address;
-    size_t bytes;
-    int size; /* of those that are kept, or -1: it has its own */
+    size_t bytes; /* that were asked for */
+    size_t room;  /* of the driver's memory */
+    int size;     /* of those that are kept, or -1: it has its own */
     int device;
     amp_cuda_lane *lane; /* of the last use */
     bool shared;         /* more than one lane used it */
@@ -117,7 +118,7 @@ static amp_cuda_block *take_kept(amp_cuda_lane *lane, int size) {
     amp_cuda_block *block = lane->kept[size];
     if (block) {
         lane->kept[size] = block->next;
-        lane->kept_bytes -= block->bytes;
+        lane->kept_bytes -= block->room;
     }
     pthread_mutex_unlock(&amp_cuda_order);
     return block;
@@ -126,10 +127,10 @@ static amp_cuda_block *take_kept(amp_cuda_lane *lane, int size) {
 /* Under the order's lock, behind all that was done with the block; false: the driver shall have it. */
 static bool keep(amp_cuda_block *block) {
     amp_cuda_lane *lane = block->lane;
-    if (block->size < 0 || lane->kept_bytes + block->bytes > most_kept) return false;
+    if (block->size < 0 || lane->kept_bytes + block->room > most_kept) return false;
     block->next = lane->kept[block->size];
     lane->kept[block->size] = block;
-    lane->kept_bytes += block->bytes;
+    lane->kept_bytes += block->room;
     return true;
 }
 
@@ -187,6 +188,7 @@ static amp_cuda_result make_block(amp_cuda_lane *lane, int size, size_t rounded,
         free(b);
         return amp_cuda_check(got, "device memory cannot be had");
     }
+    b->room = rounded;
     b->size = size;
     b->device = device;
     b->lane = lane;
