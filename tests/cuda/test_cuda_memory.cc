@@ -75,6 +75,22 @@ TEST_F(CudaMemory, WhatALaneKeepsIsBoundedByWhatItsBlocksHold) {
     }
 }
 
+TEST_F(CudaMemory, TrimmingWaitsOnceAndGivesBackEvenWhereItTellsOfAFault) {
+    const Scope scope;
+    amp_tensor *x = sent(op("to", {counting({4}), AMP_I32}));
+    {
+        const Scope inner;
+        ASSERT_NE(op("remainder", {x, x}), nullptr) << amp_last_error();
+    }
+    const size_t kept = fake->block_bytes;
+    const uint64_t waits = amp_cuda_counters().synchronizations;
+    EXPECT_EQ(amp_cuda_trim_memory(), AMP_ERROR_INVALID);
+    EXPECT_TRUE(contains(error(), "cuda_trim_memory: cuda: a divisor of remainder was zero"));
+    EXPECT_EQ(amp_cuda_counters().synchronizations, waits + 1);
+    EXPECT_LT(fake->block_bytes, kept);
+    EXPECT_EQ(amp_cuda_trim_memory(), AMP_OK) << "told once";
+}
+
 TEST_F(CudaMemory, OutOfMemoryIsASentenceLeaksNothingAndTheNextSmallerCallWorks) {
     Scope scope;
     const size_t limit = fake->memory_limit;

@@ -351,10 +351,9 @@ void amp_cuda_release(amp_cuda_block *block) {
     release_held();
 }
 
+/* What is kept goes back even where a kernel had a fault, of which the caller is told here. */
 amp_cuda_result amp_cuda_trim(void) {
     release_held();
-    const amp_cuda_result finished = amp_cuda_finish();
-    if (finished != AMP_CUDA_OK && finished != AMP_CUDA_INVALID) return finished;
     AMP_CUDA_TRY(amp_cuda_make_room());
-    return finished;
+    return amp_cuda_finished();
 }
