@@ -1,6 +1,8 @@
 // Device memory: what is kept and given back, what runs out, and memory that is lent, over the driver of the tests' own.
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <future>
 
 #include "amp/dlpack.h"
 #include "cuda_test.h"
@@ -89,6 +91,39 @@ TEST_F(CudaMemory, TrimmingWaitsOnceAndGivesBackEvenWhereItTellsOfAFault) {
     EXPECT_EQ(amp_cuda_counters().synchronizations, waits + 1);
     EXPECT_LT(fake->block_bytes, kept);
     EXPECT_EQ(amp_cuda_trim_memory(), AMP_OK) << "told once";
+}
+
+// Where the driver has no pools it waits for the device whenever memory goes back to it; another thread's ops do not.
+TEST_F(CudaMemory, OtherThreadsGoOnWhileOneWaitsForMemoryToGoBack) {
+    const auto make = [](int64_t bytes) {
+        return op("zeros", {AMP_DIMS(bytes / 4)}, {{"device", AMP_DEVICE_CUDA}}) != nullptr;
+    };
+    std::future<bool> other;
+    bool waited = false, went_on = false;
+    const auto watch = [&] {
+        waited = true;
+        other = std::async(std::launch::async, [&] {
+            const Scope scope;
+            return make(512);
+        });
+        went_on = other.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+    };
+    {
+        const Scope scope;
+        ASSERT_TRUE(make(512)) << amp_last_error();
+    }
+    fake->while_waiting = watch;
+    EXPECT_EQ(amp_cuda_trim_memory(), AMP_OK);
+    EXPECT_TRUE(went_on && other.get());
+    {
+        const Scope scope;
+        ASSERT_TRUE(make(8 << 20)) << amp_last_error(); // more than a lane keeps
+        waited = went_on = false;
+        fake->while_waiting = watch;
+    }
+    EXPECT_EQ(waited, std::getenv("AMP_FAKE_NO_POOLS") != nullptr);
+    EXPECT_TRUE(!waited || (went_on && other.get()));
+    fake->while_waiting = nullptr;
 }
 
 TEST_F(CudaMemory, OutOfMemoryIsASentenceLeaksNothingAndTheNextSmallerCallWorks) {

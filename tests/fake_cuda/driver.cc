@@ -147,6 +147,17 @@ CUresult ready(CUstream stream, Stream **found) {
 
 namespace {
 
+// The host begins to wait; without the lock.
+void begin_waiting() {
+    std::function<void()> meanwhile;
+    {
+        const std::lock_guard<std::mutex> guard(lock);
+        state.synchronizations++;
+        meanwhile = std::exchange(state.while_waiting, nullptr);
+    }
+    if (meanwhile) meanwhile();
+}
+
 // The host has waited.
 void complete(const Clock &clock) {
     join(&completed, clock);
@@ -360,8 +371,8 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     return CUDA_SUCCESS;
 }
 CUresult cuCtxSynchronize() {
+    begin_waiting();
     const std::lock_guard<std::mutex> guard(lock);
-    state.synchronizations++;
     if (CUresult p = problem()) return p;
     Clock all = legacy[current].clock;
     for (const auto &[handle, s] : streams) {
@@ -374,8 +385,8 @@ CUresult cuCtxSynchronize() {
     return CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream stream) {
+    begin_waiting();
     const std::lock_guard<std::mutex> guard(lock);
-    state.synchronizations++;
     Stream *s;
     if (CUresult p = ready(stream, &s)) return p;
     complete(s->clock);
@@ -421,8 +432,8 @@ CUresult cuEventQuery(CUevent event) {
     return CUDA_SUCCESS;
 }
 CUresult cuEventSynchronize(CUevent event) {
+    begin_waiting();
     const std::lock_guard<std::mutex> guard(lock);
-    state.synchronizations++;
     const auto found = events.find(event);
     if (found == events.end()) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult p = problem()) return p;

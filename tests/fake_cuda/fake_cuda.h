@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 
 struct fake_cuda_state {
     int devices = 4; // what cuDeviceGetCount says (AMP_FAKE_DEVICES, where it is set; -N: it fails so)
@@ -42,6 +43,8 @@ struct fake_cuda_state {
     void *captured = nullptr;         // the stream that is being captured
     uint64_t complaints = 0;          // of what a real driver or library would make a wrong answer or a crash of
     char complaint[256] = "";         // the last one
+    // What happens as soon as the host waits for the device, once.
+    std::function<void()> while_waiting;
 };
 
 extern "C" __attribute__((visibility("default"))) fake_cuda_state *fake_cuda(void);

@@ -68,18 +68,24 @@ static CUresult take_from_driver(CUdeviceptr *address, size_t bytes, int device,
     return pool ? cuda.allocate(address, bytes, pool, stream) : cuda.allocate_now(address, bytes);
 }
 
-/* Without a pool the driver waits for all work first. */
-static CUresult give_to_driver(const amp_cuda_block *block, CUstream stream) {
+/* Under the order's lock, behind what the lane's stream does; false: only a wait can free it. */
+static bool free_behind(const amp_cuda_block *block) {
     amp_cuda_relax();
-    return sources[block->device].pool ? cuda.release(block->address, stream) : cuda.release_now(block->address);
+    if (!sources[block->device].pool) return false;
+    return cuda.release(block->address, amp_cuda_stream_of(block->lane)) == CUDA_SUCCESS;
 }
 
-/* Of a lost device too. A caller's stream that was destroyed cannot free it, but ours can once all is over. */
-static void free_on(const amp_cuda_block *block, CUstream stream) {
-    if (give_to_driver(block, stream) == CUDA_SUCCESS || stream == block->lane->own) return;
+/* After all that the device does, and so without the lock. Without a pool the driver itself waits; with one a caller's
+ * stream was destroyed, but ours can free the block once all is over. */
+static void free_after_all(const amp_cuda_block *block) {
+    amp_cuda_relax();
+    if (!sources[block->device].pool) {
+        (void)cuda.release_now(block->address);
+        return;
+    }
     amp_cuda_count.synchronizations++;
     (void)cuda.context_synchronize();
-    (void)give_to_driver(block, block->lane->own);
+    (void)cuda.release(block->address, block->lane->own);
 }
 
 /* ---- What lanes keep --------------------------------------------------------------------------------------------- */
@@ -134,15 +140,18 @@ static bool keep(amp_cuda_block *block) {
     return true;
 }
 
-static void give_kept_back(amp_cuda_lane *lane) {
+/* Onto *left what only a wait can free. */
+static void give_kept_back(amp_cuda_lane *lane, amp_cuda_block **left) {
     for (int i = 0; i < AMP_CUDA_KEPT_SIZES; i++) {
-        amp_cuda_block *block = lane->kept[i];
-        lane->kept[i] = NULL;
-        while (block) {
-            amp_cuda_block *next = block->next;
-            free_on(block, amp_cuda_stream_of(lane));
-            free(block);
-            block = next;
+        while (lane->kept[i]) {
+            amp_cuda_block *block = lane->kept[i];
+            lane->kept[i] = block->next;
+            if (free_behind(block)) {
+                free(block);
+                continue;
+            }
+            block->next = *left;
+            *left = block;
         }
     }
     lane->kept_bytes = 0;
@@ -151,12 +160,19 @@ static void give_kept_back(amp_cuda_lane *lane) {
 /* Of all lanes; a stream that is being captured must not get what would become a part of the graph. */
 static void give_all_kept_back(int device) {
     amp_cuda_lane *lanes[256];
+    amp_cuda_block *left = NULL;
     const int count = amp_cuda_lanes(device, lanes, (int)(sizeof lanes / sizeof *lanes));
     pthread_mutex_lock(&amp_cuda_order);
     for (int i = 0; i < count; i++) {
-        if (!amp_cuda_is_captured(lanes[i])) give_kept_back(lanes[i]);
+        if (!amp_cuda_is_captured(lanes[i])) give_kept_back(lanes[i], &left);
     }
     pthread_mutex_unlock(&amp_cuda_order);
+    while (left) {
+        amp_cuda_block *next = left->next;
+        free_after_all(left);
+        free(left);
+        left = next;
+    }
 }
 
 /* What other streams have freed may not have come back yet, and the pool may keep pieces that are too small. */
@@ -312,9 +328,10 @@ static void release_on_device(amp_cuda_block *block) {
     CUstream last = amp_cuda_stream_of(block->lane);
     if (usable && block->deleter && last != stream) (void)amp_cuda_follow(stream, last);
     const bool kept = usable && !block->deleter && keep(block);
-    if (!kept && !block->deleter) free_on(block, last);
+    const bool over = kept || block->deleter || free_behind(block);
     pthread_mutex_unlock(&amp_cuda_order);
     if (kept) return;
+    if (!over) free_after_all(block);
     if (usable && block->deleter) (void)amp_cuda_wait(stream); /* its owner knows nothing of our streams */
     if (block->deleter) block->deleter(block->context);
     free(block);
