@@ -3,30 +3,27 @@
 // touches it dies of it. What the module asks of the driver is checked: pointers, the current context, events and
 // streams that were made, limits of launches; that work on a block has an order (order.h); that the host leaves pinned
 // memory alone until a copy is known to be over, before which it holds nothing. Tests steer it through fake_cuda.h.
-#include <cuda.h>
+#include "driver.h"
 
 #include <dlfcn.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdarg>
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "fake_cuda.h"
-#include "order.h"
 #include "threads.h"
+
+using namespace fake_driver;
 
 thread_local int64_t amp_fake_block, amp_fake_blocks; // what a kernel sees of its grid
 
 namespace {
 
-constexpr int max_devices = 8;
 // Of every GPU that the module is built for. Kernels' registers allow no more threads (tests/cuda/check_cuda_kernels.sh),
 // and what they are given must fit where drivers before 12.1 put it.
 constexpr unsigned max_threads = 256, max_grid = 0x7fffffff;
@@ -34,16 +31,6 @@ constexpr size_t max_arguments = 4096;
 // 10 · major + minor, for all choices among kernels; AMP_FAKE_CAPABILITY, where it is set, is every device's.
 constexpr int capabilities[max_devices] = {90, 80, 75, 90, 90, 90, 90, 90};
 
-struct Device {
-    CUresult lost = CUDA_SUCCESS; // after which the context is of no more use
-    size_t used = 0, kept = 0;    // of the pool: handed out, and freed but not given back
-};
-
-struct Block {
-    int device;
-    size_t bytes;
-    Uses uses;
-};
 struct Event {
     int device;
     bool recorded, waiting; // waiting: the host has not waited for it
@@ -58,68 +45,58 @@ struct Kernel {
     size_t bytes;                    // of its arguments
     unsigned most_shared = 48 << 10; // bytes that may be asked for, until more are allowed
 };
-// A copy that the host does not know to be over.
-struct Copy {
-    size_t stream;
-    uint64_t time;
-    char *host;
-    size_t bytes;
-    uint64_t hash;          // of what is read there, or …
-    std::vector<char> data; // … what is written there
-};
 
-std::mutex lock;
-Device devices[max_devices];
-std::map<CUdeviceptr, Block> blocks;
 std::map<CUstream, Stream> streams;
 Stream legacy[max_devices]; // the default streams
 std::vector<int> device_of_number = std::vector<int>(max_devices);
 Clock issued, completed; // the latter: what the host knows to be over
 std::map<CUevent, Event> events;
 std::map<std::pair<int, std::string>, Kernel> kernels;
-std::map<const char *, size_t> pinned;
-std::vector<Copy> copies;
-fake_cuda_state state;
-uint64_t device_copies;
-thread_local int current = -1; // device of the current context
 thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
+bool complain_of(const char *format, va_list arguments) {
+    std::vsnprintf(state.complaint, sizeof state.complaint, format, arguments);
+    std::fprintf(stderr, "fake CUDA: %s\n", state.complaint);
+    state.complaints++;
+    return false;
+}
 // The fake's clock, in milliseconds: launches, products, and copies from one place of a device to another.
 double milliseconds() {
     return double(state.launches + state.products + device_copies);
 }
+
+int driver_version() {
+    const char *given = std::getenv("AMP_FAKE_DRIVER_VERSION");
+    return given ? std::atoi(given) : CUDA_VERSION;
+}
+int device_count() {
+    const char *count = std::getenv("AMP_FAKE_DEVICES");
+    return count ? std::atoi(count) : state.devices;
+}
+
+} // namespace
+
+namespace fake_driver {
+
+std::mutex lock;
+Device devices[max_devices];
+fake_cuda_state state;
+uint64_t device_copies;
+thread_local int current = -1;
 
 CUresult problem() {
     if (current < 0) return CUDA_ERROR_INVALID_CONTEXT;
     return devices[current].lost;
 }
 
-// Of what a thread may not do while another one captures a stream, unless it has said that it knows.
-CUresult outside_of_captures(const char *who);
-
-int driver_version() {
-    const char *given = std::getenv("AMP_FAKE_DRIVER_VERSION");
-    return given ? std::atoi(given) : CUDA_VERSION;
-}
 bool has_pools() {
     return !std::getenv("AMP_FAKE_NO_POOLS");
 }
 
-int device_count() {
-    const char *count = std::getenv("AMP_FAKE_DEVICES");
-    return count ? std::atoi(count) : state.devices;
-}
-
-bool complain(const char *format, va_list arguments) {
-    std::vsnprintf(state.complaint, sizeof state.complaint, format, arguments);
-    std::fprintf(stderr, "fake CUDA: %s\n", state.complaint);
-    state.complaints++;
-    return false;
-}
 bool complain(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    (void)complain(format, arguments);
+    (void)complain_of(format, arguments);
     va_end(arguments);
     return false;
 }
@@ -129,8 +106,6 @@ CUresult outside_of_captures(const char *who) {
     complain("%s breaks the capture of another thread's stream", who);
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
-
-// ---- Order -------------------------------------------------------------------------------------------------------
 
 Stream *find_stream(CUstream stream) {
     if (stream == CU_STREAM_LEGACY && current >= 0) {
@@ -142,8 +117,7 @@ Stream *find_stream(CUstream stream) {
     return found == streams.end() ? nullptr : &found->second;
 }
 
-// What is enqueued on the stream now comes after what the host knows to be over, and by the rules of the default
-// stream.
+// … and by the rules of the default stream.
 void enqueue(Stream *s) {
     join(&s->clock, completed);
     const bool is_legacy = s == &legacy[s->device];
@@ -157,55 +131,37 @@ void enqueue(Stream *s) {
     set(&issued, s->number, s->now());
 }
 
-uint64_t hash_of(const char *data, size_t bytes) {
-    uint64_t hash = bytes, word = 0;
-    for (size_t i = 0; i < bytes; i += sizeof word) {
-        word = 0;
-        std::memcpy(&word, data + i, bytes - i < sizeof word ? bytes - i : sizeof word);
-        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 29;
+CUresult ready(CUstream stream, Stream **found) {
+    if (CUresult p = problem()) return p;
+    *found = find_stream(stream);
+    if (!*found) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream == state.captured) {
+        complain("work became a part of the graph that the stream is captured for");
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    return hash;
+    enqueue(*found);
+    return CUDA_SUCCESS;
+}
+
+} // namespace fake_driver
+
+namespace {
+
+// The host begins to wait; without the lock.
+void begin_waiting() {
+    std::function<void()> meanwhile;
+    {
+        const std::lock_guard<std::mutex> guard(lock);
+        state.synchronizations++;
+        meanwhile = std::exchange(state.while_waiting, nullptr);
+    }
+    if (meanwhile) meanwhile();
 }
 
 // The host has waited.
 void complete(const Clock &clock) {
     join(&completed, clock);
-    std::vector<Copy> left;
-    for (Copy &c : copies) {
-        if (at(completed, c.stream) < c.time) {
-            left.push_back(std::move(c));
-        } else if (!c.data.empty()) {
-            std::memcpy(c.host, c.data.data(), c.bytes);
-        } else if (hash_of(c.host, c.bytes) != c.hash) {
-            complain("pinned memory was changed before a copy had read it");
-        }
-    }
-    copies = std::move(left);
-}
-
-bool is_pinned(const char *memory, size_t bytes) {
-    auto after = pinned.upper_bound(memory);
-    if (after == pinned.begin()) return false;
-    --after;
-    return memory + bytes <= after->first + after->second;
-}
-
-std::map<CUdeviceptr, Block>::iterator find_block(CUdeviceptr address) {
-    auto after = blocks.upper_bound(address);
-    if (after == blocks.begin()) return blocks.end();
-    --after;
-    return address <= after->first + after->second.bytes ? after : blocks.end(); // its end may be named
-}
-
-// Notes that work of a stream touches [address, address + bytes) of a device's memory; false where it may not.
-bool use(const Stream &s, int device, const char *who, CUdeviceptr address, size_t bytes, bool writes) {
-    const auto found = find_block(address);
-    if (found == blocks.end() || found->second.device != device || address + bytes > found->first + found->second.bytes)
-        return complain("%s touches %zu bytes that are not a block's of device %d", who, bytes, device);
-    const bool ordered = found->second.uses.are_before(s, writes);
-    found->second.uses.add(s, writes);
-    return ordered || complain("%s %s memory while another stream may be using it", who, writes ? "writes" : "reads");
+    end_copies(completed);
 }
 
 // Blocks of a grid-strided kernel, in turns at their barriers; of one thread each, the last one first.
@@ -221,77 +177,6 @@ bool run_grid(void (*kernel)(const void *), const void *arguments, unsigned grid
 #endif
 }
 
-// ---- Device memory -----------------------------------------------------------------------------------------------
-
-#if defined(__SANITIZE_ADDRESS__)
-extern "C" void __asan_poison_memory_region(void const volatile *, size_t);
-extern "C" void __asan_unpoison_memory_region(void const volatile *, size_t);
-#else
-void __asan_poison_memory_region(void const volatile *, size_t) {}
-void __asan_unpoison_memory_region(void const volatile *, size_t) {}
-#endif
-
-constexpr size_t arena_bytes = size_t(4) << 30, huge_page = size_t(2) << 20, redzone = 256;
-// Sizes are few, so that memory is used again.
-size_t size_of(size_t bytes) {
-    size_t size = 512;
-    while (size < bytes + redzone) size *= 2;
-    return size;
-}
-char *arena, *arena_end;             // what was never handed out begins at arena_end
-std::multimap<size_t, char *> freed; // by size
-int open_count;                      // kernels and copies that are running
-
-// Blocks are never given back to the system, only used again for the same size: tests need little.
-void *take_memory(size_t bytes) {
-    const size_t size = size_of(bytes);
-    if (!arena) {
-        void *memory =
-            mmap(nullptr, arena_bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED) return nullptr;
-        arena = arena_end = static_cast<char *>(memory) + (huge_page - uintptr_t(memory) % huge_page) % huge_page;
-        madvise(arena, arena_bytes, MADV_HUGEPAGE); // opening and closing it costs by the page
-    }
-    const auto again = freed.find(size);
-    char *block = again != freed.end() ? again->second : arena_end;
-    if (again != freed.end()) {
-        freed.erase(again);
-    } else {
-        if (size > arena_bytes - size_t(arena_end - arena)) return nullptr;
-        arena_end += size;
-        __asan_poison_memory_region(block, size);
-    }
-    __asan_unpoison_memory_region(block, bytes);
-    return block;
-}
-
-void give_memory(void *block, size_t bytes) {
-    const size_t size = size_of(bytes);
-    __asan_poison_memory_region(block, size);
-    freed.emplace(size, static_cast<char *>(block));
-}
-
-// Device memory is there while one of these is. Under the lock.
-void open_memory() {
-    if (open_count++ == 0 && arena) mprotect(arena, arena_bytes, PROT_READ | PROT_WRITE);
-}
-void close_memory() {
-    if (--open_count == 0 && arena) mprotect(arena, arena_bytes, PROT_NONE);
-}
-
-// A stream on which the current device can do something now.
-CUresult ready(CUstream stream, Stream **found) {
-    if (CUresult p = problem()) return p;
-    *found = find_stream(stream);
-    if (!*found) return CUDA_ERROR_INVALID_HANDLE;
-    if (stream == state.captured) {
-        complain("work became a part of the graph that the stream is captured for");
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    enqueue(*found);
-    return CUDA_SUCCESS;
-}
-
 // One of the arguments' words that names a block.
 struct Argument {
     CUdeviceptr start;
@@ -305,16 +190,14 @@ bool read_arguments(const Stream &s, const Kernel &k, const char *arguments, std
     for (size_t i = 0; i + sizeof(CUdeviceptr) <= k.bytes; i += sizeof(CUdeviceptr)) {
         CUdeviceptr address;
         std::memcpy(&address, arguments + i, sizeof address);
-        if (!arena || address < reinterpret_cast<CUdeviceptr>(arena) ||
-            address >= reinterpret_cast<CUdeviceptr>(arena_end))
-            continue;
-        const auto block = find_block(address);
-        if (block == blocks.end()) return complain("%s is given an address where there is no block", k.name.c_str());
+        if (!is_of_device(address)) continue;
+        const Block *const block = find_block(address);
+        if (!block) return complain("%s is given an address where there is no block", k.name.c_str());
         bool seen = false;
-        for (const Argument &a : *found) seen = seen || a.start == block->first;
+        for (const Argument &a : *found) seen = seen || a.start == block->start;
         if (seen) continue;
         good = use(s, s.device, k.name.c_str(), address, 0, false) && good;
-        found->push_back({block->first, block->second.bytes, 0});
+        found->push_back({block->start, block->bytes, 0});
     }
     return good;
 }
@@ -352,15 +235,6 @@ CUresult take_failure() {
 
 extern "C" {
 
-void fake_cuda_open(bool open) {
-    const std::lock_guard<std::mutex> guard(lock);
-    if (open) {
-        open_memory();
-    } else {
-        close_memory();
-    }
-}
-
 fake_cuda_state *fake_cuda(void) {
     return &state;
 }
@@ -373,11 +247,6 @@ int fake_cuda_device(void) {
     return current;
 }
 
-bool fake_cuda_has_room(size_t bytes) {
-    const std::lock_guard<std::mutex> guard(lock);
-    return devices[current].used + devices[current].kept + bytes <= state.memory_limit;
-}
-
 void fake_cuda_lose(void) {
     const std::lock_guard<std::mutex> guard(lock);
     devices[current].lost = CUDA_ERROR_MISALIGNED_ADDRESS;
@@ -387,7 +256,7 @@ bool fake_cuda_complain(const char *format, ...) {
     const std::lock_guard<std::mutex> guard(lock);
     va_list arguments;
     va_start(arguments, format);
-    (void)complain(format, arguments);
+    (void)complain_of(format, arguments);
     va_end(arguments);
     return false;
 }
@@ -408,7 +277,8 @@ bool fake_cuda_begin(void *stream, const char *who, const fake_access *accesses,
 }
 
 void fake_cuda_end(void) {
-    fake_cuda_open(false);
+    const std::lock_guard<std::mutex> guard(lock);
+    close_memory();
 }
 
 CUresult cuInit(unsigned) {
@@ -453,13 +323,6 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 }
 CUresult cuDriverGetVersion(int *version) {
     *version = driver_version();
-    return CUDA_SUCCESS;
-}
-CUresult cuMemGetInfo(size_t *free_bytes, size_t *total) {
-    const std::lock_guard<std::mutex> guard(lock);
-    if (CUresult p = problem()) return p;
-    *total = state.memory_limit;
-    *free_bytes = state.memory_limit - devices[current].used - devices[current].kept;
     return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
@@ -508,8 +371,8 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     return CUDA_SUCCESS;
 }
 CUresult cuCtxSynchronize() {
+    begin_waiting();
     const std::lock_guard<std::mutex> guard(lock);
-    state.synchronizations++;
     if (CUresult p = problem()) return p;
     Clock all = legacy[current].clock;
     for (const auto &[handle, s] : streams) {
@@ -522,8 +385,8 @@ CUresult cuCtxSynchronize() {
     return CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream stream) {
+    begin_waiting();
     const std::lock_guard<std::mutex> guard(lock);
-    state.synchronizations++;
     Stream *s;
     if (CUresult p = ready(stream, &s)) return p;
     complete(s->clock);
@@ -569,8 +432,8 @@ CUresult cuEventQuery(CUevent event) {
     return CUDA_SUCCESS;
 }
 CUresult cuEventSynchronize(CUevent event) {
+    begin_waiting();
     const std::lock_guard<std::mutex> guard(lock);
-    state.synchronizations++;
     const auto found = events.find(event);
     if (found == events.end()) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult p = problem()) return p;
@@ -593,154 +456,6 @@ CUresult cuEventDestroy(CUevent event) {
     const std::lock_guard<std::mutex> guard(lock);
     if (!events.erase(event)) return CUDA_ERROR_INVALID_HANDLE;
     std::free(event);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
-    if (!has_pools()) return CUDA_ERROR_NOT_SUPPORTED;
-    *pool = reinterpret_cast<CUmemoryPool>(uintptr_t(properties->location.id) + 1);
-    return CUDA_SUCCESS;
-}
-CUresult cuMemPoolSetAttribute(CUmemoryPool, CUmemPool_attribute, void *) {
-    return CUDA_SUCCESS;
-}
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t) {
-    const std::lock_guard<std::mutex> guard(lock);
-    if (CUresult p = outside_of_captures("cuMemPoolTrimTo")) return p;
-    devices[reinterpret_cast<uintptr_t>(pool) - 1].kept = 0;
-    state.trims++;
-    return CUDA_SUCCESS;
-}
-static CUresult allocate(CUdeviceptr *address, size_t bytes, int device, const Uses &uses) {
-    Device &d = devices[device];
-    state.allocations++;
-    if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > state.memory_limit || d.used + d.kept > state.memory_limit - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-    void *memory = take_memory(bytes);
-    if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
-    *address = reinterpret_cast<CUdeviceptr>(memory);
-    blocks.insert_or_assign(*address, Block{device, bytes, uses});
-    d.used += bytes;
-    return CUDA_SUCCESS;
-}
-// What is kept cannot be handed out again before it has been given back: as badly split as a pool can be.
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    const std::lock_guard<std::mutex> guard(lock);
-    Stream *s;
-    if (CUresult p = ready(stream, &s)) return p;
-    if (CUresult p = outside_of_captures("cuMemAllocFromPoolAsync")) return p;
-    const int device = int(reinterpret_cast<uintptr_t>(pool)) - 1;
-    return s->device == device ? allocate(address, bytes, device, Uses(*s)) : CUDA_ERROR_INVALID_VALUE;
-}
-// At once, and in no stream's order.
-CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
-    const std::lock_guard<std::mutex> guard(lock);
-    if (CUresult p = problem()) return p;
-    if (CUresult p = outside_of_captures("cuMemAlloc")) return p;
-    return allocate(address, bytes, current, Uses());
-}
-// Waits for all of the device's work, as the real one does where it must.
-CUresult cuMemFree(CUdeviceptr address) {
-    if (CUresult p = cuCtxSynchronize()) return p;
-    const std::lock_guard<std::mutex> guard(lock);
-    if (CUresult p = outside_of_captures("cuMemFree")) return p;
-    const auto block = blocks.find(address);
-    if (block == blocks.end()) {
-        complain("what is freed is no block");
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    devices[block->second.device].used -= block->second.bytes;
-    give_memory(reinterpret_cast<void *>(address), block->second.bytes);
-    blocks.erase(block);
-    return CUDA_SUCCESS;
-}
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-    const std::lock_guard<std::mutex> guard(lock);
-    Stream *s = find_stream(stream);
-    if (!s || current < 0) return CUDA_ERROR_INVALID_VALUE;
-    const auto block = blocks.find(address);
-    if (block == blocks.end()) {
-        complain("what is freed is no block");
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (stream == state.captured) {
-        complain("memory is freed by the graph that the stream is captured for");
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    enqueue(s);
-    if (!devices[block->second.device].lost) (void)use(*s, block->second.device, "cuMemFreeAsync", address, 0, true);
-    devices[block->second.device].used -= block->second.bytes;
-    devices[block->second.device].kept += block->second.bytes;
-    give_memory(reinterpret_cast<void *>(address), block->second.bytes);
-    blocks.erase(block);
-    return CUDA_SUCCESS;
-}
-CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
-    const std::lock_guard<std::mutex> guard(lock);
-    if (CUresult p = problem()) return p;
-    if (CUresult p = outside_of_captures("cuMemHostAlloc")) return p;
-    *memory = std::malloc(bytes);
-    if (!*memory) return CUDA_ERROR_OUT_OF_MEMORY;
-    pinned[static_cast<char *>(*memory)] = bytes;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
-    const std::lock_guard<std::mutex> guard(lock);
-    Stream *s;
-    if (CUresult p = ready(stream, &s)) return p;
-    if (!use(*s, current, "cuMemcpyHtoDAsync", to, bytes, true)) return CUDA_ERROR_INVALID_VALUE;
-    open_memory();
-    std::memcpy(reinterpret_cast<void *>(to), from, bytes);
-    close_memory();
-    char *host = static_cast<char *>(const_cast<void *>(from));
-    if (is_pinned(host, bytes)) copies.push_back({s->number, s->now(), host, bytes, hash_of(host, bytes), {}});
-    return CUDA_SUCCESS;
-}
-CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    const std::lock_guard<std::mutex> guard(lock);
-    Stream *s;
-    if (CUresult p = ready(stream, &s)) return p;
-    if (!use(*s, current, "cuMemcpyDtoHAsync", from, bytes, false)) return CUDA_ERROR_INVALID_VALUE;
-    const char *data = reinterpret_cast<const char *>(from);
-    char *host = static_cast<char *>(to);
-    const bool later = bytes > 0 && is_pinned(host, bytes);
-    open_memory();
-    if (later) {
-        copies.push_back({s->number, s->now(), host, bytes, 0, std::vector<char>(data, data + bytes)});
-        std::memset(to, 0xcb, bytes);
-    } else {
-        std::memcpy(to, data, bytes);
-    }
-    close_memory();
-    return CUDA_SUCCESS;
-}
-CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    const std::lock_guard<std::mutex> guard(lock);
-    Stream *s;
-    if (CUresult p = ready(stream, &s)) return p;
-    if (!use(*s, current, "cuMemcpyDtoDAsync", from, bytes, false) ||
-        !use(*s, current, "cuMemcpyDtoDAsync", to, bytes, true))
-        return CUDA_ERROR_INVALID_VALUE;
-    open_memory();
-    std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
-    close_memory();
-    device_copies++;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
-                           CUstream stream) {
-    const std::lock_guard<std::mutex> guard(lock);
-    Stream *s;
-    if (CUresult p = ready(stream, &s)) return p;
-    const auto device_of = [](CUcontext context) { return int(reinterpret_cast<uintptr_t>(context)) - 1; };
-    if (!use(*s, device_of(from_context), "cuMemcpyPeerAsync", from, bytes, false) ||
-        !use(*s, device_of(to_context), "cuMemcpyPeerAsync", to, bytes, true))
-        return CUDA_ERROR_INVALID_VALUE;
-    open_memory();
-    std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
-    close_memory();
     return CUDA_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 
 struct fake_cuda_state {
     int devices = 4; // what cuDeviceGetCount says (AMP_FAKE_DEVICES, where it is set; -N: it fails so)
@@ -17,6 +18,7 @@ struct fake_cuda_state {
     bool lose_launch = false; // the next launch seems well, and loses the device
     uint64_t trims = 0;
     uint64_t allocations = 0; // that the driver was asked for
+    size_t block_bytes = 0;   // of the blocks that it has handed out, of all devices
     int fail_module = 0;      // the CUresult of the next image that is loaded, once
     char last_kernel[64] = "";
     size_t library_bytes = 0;         // that a library takes from the driver by itself, when it is called
@@ -41,6 +43,8 @@ struct fake_cuda_state {
     void *captured = nullptr;         // the stream that is being captured
     uint64_t complaints = 0;          // of what a real driver or library would make a wrong answer or a crash of
     char complaint[256] = "";         // the last one
+    // What happens as soon as the host waits for the device, once.
+    std::function<void()> while_waiting;
 };
 
 extern "C" __attribute__((visibility("default"))) fake_cuda_state *fake_cuda(void);

@@ -80,6 +80,11 @@ AMP_DEVICE float narrow_gelu(float x) {
 AMP_DEVICE double narrow_gelu(double x) {
     return narrow_gelu((float)x);
 }
+/* … and for wider ones. */
+template <class T>
+AMP_DEVICE T exact_gelu(T x) {
+    return x * (T)0.5 * erfc(-x * (T)M_SQRT1_2);
+}
 /* log(1 + e^x) without overflow. */
 template <class T>
 AMP_DEVICE T softplus(T x) {
@@ -416,7 +421,7 @@ template <class T>
 AMP_DEVICE T activated(T x, const formula_numbers &n) {
     switch (n.whole) {
     case AMP_CUDA_RELU: return relu_formula<T>{n}(x, x, x);
-    case AMP_CUDA_GELU_ERF: return x * (T)0.5 * erfc(-x * (T)M_SQRT1_2);
+    case AMP_CUDA_GELU_ERF: return exact_gelu(x);
     case AMP_CUDA_GELU_TANH: return gelu_tanh_formula<T>{n}(x, x, x);
     case AMP_CUDA_SILU: return silu_formula<T>{n}(x, x, x);
     case AMP_CUDA_TANH: return tanh_formula<T>{n}(x, x, x);

@@ -391,13 +391,20 @@ static amp_cuda_result tell_faults(amp_cuda_faults *own) {
     return AMP_CUDA_OK;
 }
 
+amp_cuda_result amp_cuda_finished(void) {
+    amp_cuda_result result;
+    const amp_cuda_lane *own = amp_cuda_enter_lane(&result);
+    if (!own) return result;
+    this_thread()->recent_count = 0;
+    return tell_faults(own->faults);
+}
+
 amp_cuda_result amp_cuda_finish(void) {
     amp_cuda_result result;
     const amp_cuda_lane *own = amp_cuda_enter_lane(&result);
     if (!own) return result;
     AMP_CUDA_TRY(amp_cuda_wait(amp_cuda_stream_of(own)));
-    this_thread()->recent_count = 0;
-    return tell_faults(own->faults);
+    return amp_cuda_finished();
 }
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */

@@ -188,6 +188,8 @@ bool amp_cuda_describe_library(int index, const char **name, char *text, size_t 
 amp_cuda_result amp_cuda_wait(CUstream stream);
 /* The same for the thread's own stream, of the selected device; an error if a kernel on it had a fault. */
 amp_cuda_result amp_cuda_finish(void);
+/* The same, of a stream that has been waited for already. */
+amp_cuda_result amp_cuda_finished(void);
 amp_cuda_result amp_cuda_thread_faults(amp_cuda_faults **faults);
 /* Every lane that any thread has ever had of the device. */
 int amp_cuda_lanes(int device, amp_cuda_lane **lanes, int room);

@@ -14,8 +14,9 @@
 
 struct amp_cuda_block {
     CUdeviceptr address;
-    size_t bytes;
-    int size; /* of those that are kept, or -1: it has its own */
+    size_t bytes; /* that were asked for */
+    size_t room;  /* of the driver's memory */
+    int size;     /* of those that are kept, or -1: it has its own */
     int device;
     amp_cuda_lane *lane; /* of the last use */
     bool shared;         /* more than one lane used it */
@@ -67,18 +68,24 @@ static CUresult take_from_driver(CUdeviceptr *address, size_t bytes, int device,
     return pool ? cuda.allocate(address, bytes, pool, stream) : cuda.allocate_now(address, bytes);
 }
 
-/* Without a pool the driver waits for all work first. */
-static CUresult give_to_driver(const amp_cuda_block *block, CUstream stream) {
+/* Under the order's lock, behind what the lane's stream does; false: only a wait can free it. */
+static bool free_behind(const amp_cuda_block *block) {
     amp_cuda_relax();
-    return sources[block->device].pool ? cuda.release(block->address, stream) : cuda.release_now(block->address);
+    if (!sources[block->device].pool) return false;
+    return cuda.release(block->address, amp_cuda_stream_of(block->lane)) == CUDA_SUCCESS;
 }
 
-/* Of a lost device too. A caller's stream that was destroyed cannot free it, but ours can once all is over. */
-static void free_on(const amp_cuda_block *block, CUstream stream) {
-    if (give_to_driver(block, stream) == CUDA_SUCCESS || stream == block->lane->own) return;
+/* After all that the device does, and so without the lock. Without a pool the driver itself waits; with one a caller's
+ * stream was destroyed, but ours can free the block once all is over. */
+static void free_after_all(const amp_cuda_block *block) {
+    amp_cuda_relax();
+    if (!sources[block->device].pool) {
+        (void)cuda.release_now(block->address);
+        return;
+    }
     amp_cuda_count.synchronizations++;
     (void)cuda.context_synchronize();
-    (void)give_to_driver(block, block->lane->own);
+    (void)cuda.release(block->address, block->lane->own);
 }
 
 /* ---- What lanes keep --------------------------------------------------------------------------------------------- */
@@ -117,7 +124,7 @@ static amp_cuda_block *take_kept(amp_cuda_lane *lane, int size) {
     amp_cuda_block *block = lane->kept[size];
     if (block) {
         lane->kept[size] = block->next;
-        lane->kept_bytes -= block->bytes;
+        lane->kept_bytes -= block->room;
     }
     pthread_mutex_unlock(&amp_cuda_order);
     return block;
@@ -126,22 +133,25 @@ static amp_cuda_block *take_kept(amp_cuda_lane *lane, int size) {
 /* Under the order's lock, behind all that was done with the block; false: the driver shall have it. */
 static bool keep(amp_cuda_block *block) {
     amp_cuda_lane *lane = block->lane;
-    if (block->size < 0 || lane->kept_bytes + block->bytes > most_kept) return false;
+    if (block->size < 0 || lane->kept_bytes + block->room > most_kept) return false;
     block->next = lane->kept[block->size];
     lane->kept[block->size] = block;
-    lane->kept_bytes += block->bytes;
+    lane->kept_bytes += block->room;
     return true;
 }
 
-static void give_kept_back(amp_cuda_lane *lane) {
+/* Onto *left what only a wait can free. */
+static void give_kept_back(amp_cuda_lane *lane, amp_cuda_block **left) {
     for (int i = 0; i < AMP_CUDA_KEPT_SIZES; i++) {
-        amp_cuda_block *block = lane->kept[i];
-        lane->kept[i] = NULL;
-        while (block) {
-            amp_cuda_block *next = block->next;
-            free_on(block, amp_cuda_stream_of(lane));
-            free(block);
-            block = next;
+        while (lane->kept[i]) {
+            amp_cuda_block *block = lane->kept[i];
+            lane->kept[i] = block->next;
+            if (free_behind(block)) {
+                free(block);
+                continue;
+            }
+            block->next = *left;
+            *left = block;
         }
     }
     lane->kept_bytes = 0;
@@ -150,12 +160,19 @@ static void give_kept_back(amp_cuda_lane *lane) {
 /* Of all lanes; a stream that is being captured must not get what would become a part of the graph. */
 static void give_all_kept_back(int device) {
     amp_cuda_lane *lanes[256];
+    amp_cuda_block *left = NULL;
     const int count = amp_cuda_lanes(device, lanes, (int)(sizeof lanes / sizeof *lanes));
     pthread_mutex_lock(&amp_cuda_order);
     for (int i = 0; i < count; i++) {
-        if (!amp_cuda_is_captured(lanes[i])) give_kept_back(lanes[i]);
+        if (!amp_cuda_is_captured(lanes[i])) give_kept_back(lanes[i], &left);
     }
     pthread_mutex_unlock(&amp_cuda_order);
+    while (left) {
+        amp_cuda_block *next = left->next;
+        free_after_all(left);
+        free(left);
+        left = next;
+    }
 }
 
 /* What other streams have freed may not have come back yet, and the pool may keep pieces that are too small. */
@@ -187,6 +204,7 @@ static amp_cuda_result make_block(amp_cuda_lane *lane, int size, size_t rounded,
         free(b);
         return amp_cuda_check(got, "device memory cannot be had");
     }
+    b->room = rounded;
     b->size = size;
     b->device = device;
     b->lane = lane;
@@ -310,9 +328,10 @@ static void release_on_device(amp_cuda_block *block) {
     CUstream last = amp_cuda_stream_of(block->lane);
     if (usable && block->deleter && last != stream) (void)amp_cuda_follow(stream, last);
     const bool kept = usable && !block->deleter && keep(block);
-    if (!kept && !block->deleter) free_on(block, last);
+    const bool over = kept || block->deleter || free_behind(block);
     pthread_mutex_unlock(&amp_cuda_order);
     if (kept) return;
+    if (!over) free_after_all(block);
     if (usable && block->deleter) (void)amp_cuda_wait(stream); /* its owner knows nothing of our streams */
     if (block->deleter) block->deleter(block->context);
     free(block);
@@ -349,10 +368,9 @@ void amp_cuda_release(amp_cuda_block *block) {
     release_held();
 }
 
+/* What is kept goes back even where a kernel had a fault, of which the caller is told here. */
 amp_cuda_result amp_cuda_trim(void) {
     release_held();
-    const amp_cuda_result finished = amp_cuda_finish();
-    if (finished != AMP_CUDA_OK && finished != AMP_CUDA_INVALID) return finished;
     AMP_CUDA_TRY(amp_cuda_make_room());
-    return finished;
+    return amp_cuda_finished();
 }
