@@ -229,6 +229,6 @@ amp_status amp_call_check_gradient(const amp_call *call, const amp_tensor *t, in
                     amp_describe(t));
 }
 
-amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype) {
+AMP_HOT amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype) {
     return call->target ? amp_check_result_dtype(call, 0, dtype) : AMP_OK;
 }

@@ -309,7 +309,7 @@ static bool prefers_dnnl(const amp_matmul *p, const amp_packed_b *b) {
     return amp_dnnl_matmul_is_shared(&d);
 }
 
-AMP_HOT static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
+static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
     amp_packed_b own = {0};
     const amp_packed_b *b = p->packed ? p->packed : &own;
     merge_batches(p);
