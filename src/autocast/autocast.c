@@ -44,9 +44,8 @@ static __attribute__((cold)) void tell_cast(const amp_call *call, amp_dtype from
     fprintf(stderr, "amp: %s to %s (%s)\n", apex_name(from), apex_name(to), amp_call_name(call));
 }
 
-AMP_HOT static amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype dtype, bool weight) {
+AMP_HOT AMP_APART static amp_status cast_eligible(amp_call *call, amp_tensor **slot, amp_dtype dtype, bool weight) {
     amp_tensor *t = *slot;
-    if (!amp_autocast_eligible(t, call->device) || t->dtype == dtype) return AMP_OK;
     amp_tensor *pending = amp_call_pending_cast(call, t, dtype);
     if (!pending) return amp_pending_error();
     pending->cast_life = amp_autocast_cast_life(&amp_region_states[call->device], t, dtype, weight);
@@ -55,6 +54,12 @@ AMP_HOT static amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype
     *slot = pending;
     if (__builtin_expect(atomic_load_explicit(&tells_casts, memory_order_relaxed), 0)) tell_cast(call, t->dtype, dtype);
     return AMP_OK;
+}
+
+static inline amp_status cast_slot(amp_call *call, amp_tensor **slot, amp_dtype dtype, bool weight) {
+    const amp_tensor *t = *slot;
+    if (!amp_autocast_eligible(t, call->device) || t->dtype == dtype) return AMP_OK;
+    return cast_eligible(call, slot, dtype, weight);
 }
 
 /* The caller's array is const: the casts go into a copy, whose holder belongs to the call's frame. */

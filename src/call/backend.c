@@ -19,8 +19,8 @@ amp_status amp_backend_for(amp_device device, const char *op, const amp_backend 
     return AMP_OK;
 }
 
-static amp_tensor *tensor_elsewhere(amp_device device, const char *op, amp_dtype dtype, int rank,
-                                    const int64_t *shape) {
+AMP_APART static amp_tensor *tensor_elsewhere(amp_device device, const char *op, amp_dtype dtype, int rank,
+                                              const int64_t *shape) {
     const amp_backend *backend = NULL;
     int64_t elements = 0;
     if (amp_backend_for(device, op, &backend) || amp_shape_elements(op, rank, shape, &elements)) return NULL;

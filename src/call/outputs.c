@@ -89,7 +89,7 @@ amp_status amp_check_target(const amp_call *call, amp_dtype dtype, int rank, con
     return AMP_OK;
 }
 
-amp_status amp_check_result_dtype(const amp_call *call, int index, amp_dtype dtype) {
+AMP_APART amp_status amp_check_result_dtype(const amp_call *call, int index, amp_dtype dtype) {
     const amp_tensor *t = amp_target_of(call, index);
     if (t->dtype == dtype) return AMP_OK;
     return amp_fail(AMP_ERROR_DTYPE,
@@ -112,33 +112,51 @@ static amp_tensor *place_of(const amp_call *call, int index, amp_dtype dtype, in
     return t;
 }
 
-AMP_HOT static amp_tensor *fresh_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
-    amp_tensor *place = call->places ? place_of(call, index, dtype, rank, shape) : NULL;
+static inline amp_tensor *new_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
     call->fresh |= 1u << index;
-    if (place) return call->outputs[index] = place;
     amp_tensor *t = amp_backend_tensor(call->device, call->op->name, dtype, rank, shape);
     if (t && __builtin_expect(t->scope != call->frame, 0)) amp_scope_move(t, call->frame);
     if (t) atomic_store_explicit(&t->storage->produced, true, memory_order_relaxed);
     return call->outputs[index] = t;
 }
 
+AMP_APART static amp_tensor *placed_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
+    amp_tensor *place = place_of(call, index, dtype, rank, shape);
+    if (!place) return new_output(call, index, dtype, rank, shape);
+    call->fresh |= 1u << index;
+    return call->outputs[index] = place;
+}
+
+AMP_HOT static amp_tensor *fresh_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
+    return call->places ? placed_output(call, index, dtype, rank, shape) : new_output(call, index, dtype, rank, shape);
+}
+
+AMP_APART static amp_tensor *target_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+    if (amp_check_target(call, dtype, rank, shape) != AMP_OK) return NULL;
+    if (call->target->dtype == dtype && writable_directly(call)) return call->outputs[0] = call->target;
+    return fresh_output(call, 0, dtype, rank, shape);
+}
+
+AMP_APART static amp_tensor *no_such_output(const amp_call *call, int index) {
+    amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation makes result number %d", amp_call_name(call), index);
+    return NULL;
+}
+
 AMP_HOT amp_tensor *amp_call_output(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape) {
-    if (__builtin_expect((unsigned)index >= AMP_MAX_OUTPUTS, 0)) {
-        amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation makes result number %d", amp_call_name(call), index);
-        return NULL;
-    }
+    if (__builtin_expect((unsigned)index >= AMP_MAX_OUTPUTS, 0)) return no_such_output(call, index);
     if (__builtin_expect(call->ahead != 0, 0)) return amp_ahead_output(call, index, dtype, rank, shape);
-    if (index == 0 && call->target) {
-        if (amp_check_target(call, dtype, rank, shape) != AMP_OK) return NULL;
-        if (call->target->dtype == dtype && writable_directly(call)) return call->outputs[0] = call->target;
-    }
+    if (index == 0 && call->target) return target_output(call, dtype, rank, shape);
     return fresh_output(call, index, dtype, rank, shape);
 }
 
-AMP_HOT amp_tensor *amp_call_dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+AMP_APART static amp_tensor *dense_target_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
     amp_tensor *t = amp_call_output(call, 0, dtype, rank, shape);
     if (!t || t != call->target || amp_tensor_is_dense(t)) return t;
     return fresh_output(call, 0, dtype, rank, shape);
+}
+
+AMP_HOT amp_tensor *amp_call_dense_output(amp_call *call, amp_dtype dtype, int rank, const int64_t *shape) {
+    return call->target ? dense_target_output(call, dtype, rank, shape) : amp_call_output(call, 0, dtype, rank, shape);
 }
 
 amp_tensor *amp_call_output_like(amp_call *call, int index, amp_dtype dtype, int rank, const int64_t *shape,
@@ -184,12 +202,17 @@ amp_status amp_call_list(amp_call *call, amp_tensor *const *items, int64_t count
     return AMP_OK;
 }
 
-AMP_HOT amp_status amp_call_check_same_dtype(const amp_call *call, const char *name_a, const amp_tensor *a,
-                                             const char *name_b, const amp_tensor *b) {
-    if (a->dtype == b->dtype || call->inner_layers) return AMP_OK; /* the parts cast, and check, their own */
+AMP_APART static amp_status dtypes_differ(const amp_call *call, const char *name_a, const amp_tensor *a,
+                                          const char *name_b, const amp_tensor *b) {
     const char *hint = call->form == AMP_FORM_FUNCTION ? "" : " (in-place and out= forms do not autocast)";
     return amp_fail(AMP_ERROR_DTYPE, "%s: '%s' is %s, '%s' is %s; both must have the same dtype%s", amp_call_name(call),
                     name_a, amp_describe(a), name_b, amp_describe(b), hint);
+}
+
+AMP_HOT amp_status amp_call_check_same_dtype(const amp_call *call, const char *name_a, const amp_tensor *a,
+                                             const char *name_b, const amp_tensor *b) {
+    if (a->dtype == b->dtype || call->inner_layers) return AMP_OK; /* the parts cast, and check, their own */
+    return dtypes_differ(call, name_a, a, name_b, b);
 }
 
 amp_status amp_call_check_shape(const amp_call *call, const char *name, const amp_tensor *t, int rank,
@@ -206,6 +229,6 @@ amp_status amp_call_check_gradient(const amp_call *call, const amp_tensor *t, in
                     amp_describe(t));
 }
 
-amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype) {
+AMP_HOT amp_status amp_call_check_target_dtype(const amp_call *call, amp_dtype dtype) {
     return call->target ? amp_check_result_dtype(call, 0, dtype) : AMP_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hot.h"
 #include "core/lock.h"
 #include "core/thread.h"
 
@@ -70,7 +71,7 @@ void amp_fail_within(const char *op) {
     message[name + 2 + kept] = '\0';
 }
 
-amp_status(amp_pending_error)(void) {
+AMP_HOT amp_status(amp_pending_error)(void) {
     return amp_this_thread.error;
 }
 

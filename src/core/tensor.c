@@ -180,7 +180,7 @@ void amp_storage_watch(amp_storage *s, amp_keeper keeper) {
     atomic_fetch_or_explicit(&s->kept_by, 1u << keeper, memory_order_relaxed);
 }
 
-static void tell_keepers(amp_storage *s) {
+AMP_APART static void tell_keepers(amp_storage *s) {
     const unsigned kept_by = atomic_load_explicit(&s->kept_by, memory_order_relaxed);
     for (int i = 0; i < AMP_KEEPERS; i++) {
         if (kept_by >> i & 1) drop_hooks[i](s);
@@ -347,11 +347,8 @@ AMP_HOT static amp_status data_bytes(const char *op, amp_dtype dtype, int rank, 
     return AMP_OK;
 }
 
-static amp_tensor *with_storage(const char *op, amp_tensor *t, amp_storage *s, size_t bytes) {
-    if (t && s) {
-        t->storage = s;
-        return t;
-    }
+/* One of the two is missing. */
+AMP_APART static amp_tensor *give_up(const char *op, amp_tensor *t, amp_storage *s, size_t bytes) {
     if (t) {
         amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %zu bytes (%s)", op, bytes, amp_describe(t));
         amp_tensor_drop(t);
@@ -361,6 +358,12 @@ static amp_tensor *with_storage(const char *op, amp_tensor *t, amp_storage *s, s
         amp_storage_drop(s);
     }
     return NULL;
+}
+
+static inline amp_tensor *with_storage(const char *op, amp_tensor *t, amp_storage *s, size_t bytes) {
+    if (__builtin_expect(!t || !s, 0)) return give_up(op, t, s, bytes);
+    t->storage = s;
+    return t;
 }
 
 AMP_HOT amp_tensor *amp_tensor_new(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {

@@ -14,7 +14,7 @@ static amp_status missing(const amp_call *call, const amp_arg_info *arg) {
 }
 
 /* Only the layer that made a result without elements knows what to do with it. */
-static amp_status check_ahead(const amp_call *call, const amp_arg_info *arg, const amp_tensor *t) {
+AMP_APART static amp_status check_ahead(const amp_call *call, const amp_arg_info *arg, const amp_tensor *t) {
     if (call->layers & AMP_LAYER_CAPTURE) return AMP_OK;
     return amp_fail(
         AMP_ERROR_INVALID,
@@ -23,13 +23,13 @@ static amp_status check_ahead(const amp_call *call, const amp_arg_info *arg, con
         amp_call_name(call), arg->name, amp_describe(t));
 }
 
-static amp_status check_tensor(amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
-    if (__builtin_expect(!amp_tensor_is_live(t), 0)) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: the argument '%s' was released before (a scope that ended, or "
-                        "amp_release)",
-                        amp_call_name(call), arg->name);
-    }
+AMP_APART static amp_status released(const amp_call *call, const amp_arg_info *arg) {
+    return amp_fail(AMP_ERROR_INVALID, "%s: the argument '%s' was released before (a scope that ended, or amp_release)",
+                    amp_call_name(call), arg->name);
+}
+
+static inline amp_status check_tensor(amp_call *call, const amp_arg_info *arg, const amp_tensor *t) {
+    if (__builtin_expect(!amp_tensor_is_live(t), 0)) return released(call, arg);
     const amp_storage *memory = t->storage;
     if (__builtin_expect(!memory, 0)) {
         memory = t->source->storage;

@@ -120,7 +120,7 @@ static void add_part(amp_call_note *whole, const char *kernel) {
 }
 
 /* An op that others call is a part of them: their report names its kernels, and counts its casts. */
-static void note_part(amp_call_note *whole, const amp_call_note *part) {
+AMP_APART static void note_part(amp_call_note *whole, const amp_call_note *part) {
     add_part(whole, part->kernel);
     for (int i = 0; i < AMP_NOTE_PARTS && !part->kernel; i++) add_part(whole, part->parts[i]);
     whole->casts_made += part->casts_made;

@@ -98,13 +98,18 @@ static amp_status check_outs(amp_call *call) {
     return AMP_OK;
 }
 
-AMP_HOT amp_status amp_results_check_targets(amp_call *call) {
+AMP_APART static amp_status check_written(amp_call *call) {
     if (amp_call_mutates(call)) AMP_TRY(amp_call_each_tensor(call, check_mutated));
     if (call->form == AMP_FORM_FUNCTION) return AMP_OK;
     if (!(call->op->forms & call->form)) return no_such_form(call);
     if (call->op->output_count > 1) return check_outs(call);
     if (call->form == AMP_FORM_INPLACE) call->target = *amp_call_tensor(call, &call->op->args[0]);
     return check_given(call, 0);
+}
+
+AMP_HOT amp_status amp_results_check_targets(amp_call *call) {
+    const bool writes = call->form != AMP_FORM_FUNCTION || call->op->flags & AMP_OP_MUTATES;
+    return writes ? check_written(call) : AMP_OK;
 }
 
 /* ---- After the kernel ----------------------------------------------------------------------------------------- */
@@ -167,15 +172,21 @@ static amp_status finish_target(amp_call *call) {
     return AMP_OK;
 }
 
-AMP_HOT amp_status amp_results_finish(amp_call *call) {
-    if (call->op->flags & AMP_OP_RETURNS_LIST) return AMP_OK;
-    if (!call->outputs[0]) {
-        return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s made no result", amp_call_name(call),
-                        amp_device_name(call->device));
-    }
+AMP_APART static amp_status no_result(const amp_call *call) {
+    return amp_fail(AMP_ERROR_INTERNAL, "%s: the implementation on %s made no result", amp_call_name(call),
+                    amp_device_name(call->device));
+}
+
+AMP_APART static amp_status finish_written(amp_call *call) {
     const amp_status status = call->target ? finish_target(call) : call->outs ? copy_to_outs(call) : AMP_OK;
     if (call->target || call->op->flags & AMP_OP_MUTATES) amp_results_written(call);
     return status;
+}
+
+AMP_HOT amp_status amp_results_finish(amp_call *call) {
+    if (call->op->flags & AMP_OP_RETURNS_LIST) return AMP_OK;
+    if (!call->outputs[0]) return no_result(call);
+    return call->target || call->outs || call->op->flags & AMP_OP_MUTATES ? finish_written(call) : AMP_OK;
 }
 
 /* Results that this call made move; an argument that came back unchanged (contiguous of a contiguous tensor) is

@@ -319,15 +319,9 @@ AMP_HOT static amp_status multiply_rows(amp_call *call, const request *r) {
 
 /* ---- All ------------------------------------------------------------------------------------------------------- */
 
-AMP_HOT static amp_status convolve(amp_call *call, const request *r) {
+AMP_APART static amp_status convolve_windows(amp_call *call, const request *r) {
     amp_tensor other;
     amp_conv c;
-    AMP_TRY(check_rank(call, r));
-    AMP_TRY(check_dtypes(call, r->input, r->weight, r->bias));
-    AMP_TRY(check_options(call, r));
-    AMP_TRY(check_groups(call, r));
-    AMP_TRY(check_channels(call, r));
-    if (is_rows(call, r)) return multiply_rows(call, r);
     AMP_TRY(make_problem(call, r, &c));
     AMP_TRY(amp_join_shift(call, &r->more, AMP_DTYPE_NONE, &c.bias));
     const bool loops = amp_conv_suits_loops(&c, r->input->dtype);
@@ -339,6 +333,15 @@ AMP_HOT static amp_status convolve(amp_call *call, const request *r) {
     c.y = image_of(y, r->axes);
     AMP_TRY(set_residual(call, r, y, &other, &c));
     return run(call, &c, y, loops);
+}
+
+AMP_HOT static amp_status convolve(amp_call *call, const request *r) {
+    AMP_TRY(check_rank(call, r));
+    AMP_TRY(check_dtypes(call, r->input, r->weight, r->bias));
+    AMP_TRY(check_options(call, r));
+    AMP_TRY(check_groups(call, r));
+    AMP_TRY(check_channels(call, r));
+    return is_rows(call, r) ? multiply_rows(call, r) : convolve_windows(call, r);
 }
 
 /* ---- The ops: where each has its arguments -------------------------------------------------------------------- */

@@ -104,30 +104,37 @@ typedef struct layer {
     amp_tensor *input, *weight, **bias;
 } layer;
 
-static amp_status check_linear(const amp_call *call, const layer *l) {
-    const amp_tensor *x = l->input, *w = l->weight, *bias = *l->bias;
-    AMP_TRY(check_rank(call, "weight", w, 2));
-    AMP_TRY(amp_call_check_same_dtype(call, "input", x, "weight", w));
-    if (x->rank < 1 || x->shape[x->rank - 1] != w->shape[1]) {
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: 'input' is %s, 'weight' is %s; weight is (out, in), and in must be the last extent of "
-                        "input",
-                        amp_call_name(call), amp_describe(x), amp_describe(w));
-    }
-    if (!bias) return AMP_OK;
+AMP_APART static amp_status extents_differ(const amp_call *call, const amp_tensor *x, const amp_tensor *w) {
+    return amp_fail(AMP_ERROR_INVALID,
+                    "%s: 'input' is %s, 'weight' is %s; weight is (out, in), and in must be the last extent of input",
+                    amp_call_name(call), amp_describe(x), amp_describe(w));
+}
+
+AMP_APART static amp_status check_bias(const amp_call *call, const amp_tensor *bias, const amp_tensor *w) {
     AMP_TRY(amp_call_check_same_dtype(call, "bias", bias, "weight", w));
     if (bias->rank == 1 && bias->shape[0] == w->shape[0]) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: 'bias' is %s, 'weight' is %s; expected a bias of shape [%lld]",
                     amp_call_name(call), amp_describe(bias), amp_describe(w), (long long)w->shape[0]);
 }
 
-/* A dense copy where the rows of the input cannot be folded. */
-static amp_tensor *foldable(amp_call *call, amp_tensor *x, int64_t *rows, int64_t *stride) {
-    if (fold_rows(x, rows, stride)) return x;
+AMP_HOT static amp_status check_linear(const amp_call *call, const layer *l) {
+    const amp_tensor *x = l->input, *w = l->weight, *bias = *l->bias;
+    AMP_TRY(check_rank(call, "weight", w, 2));
+    AMP_TRY(amp_call_check_same_dtype(call, "input", x, "weight", w));
+    if (x->rank < 1 || x->shape[x->rank - 1] != w->shape[1]) return extents_differ(call, x, w);
+    return bias ? check_bias(call, bias, w) : AMP_OK;
+}
+
+AMP_APART static amp_tensor *folded_copy(amp_call *call, amp_tensor *x, int64_t *rows, int64_t *stride) {
     if (amp_call_materialize(call, x) != AMP_OK) return NULL;
     amp_tensor *copy = amp_contiguous(x);
     if (copy) (void)fold_rows(copy, rows, stride);
     return copy;
+}
+
+/* A dense copy where the rows of the input cannot be folded. */
+static inline amp_tensor *foldable(amp_call *call, amp_tensor *x, int64_t *rows, int64_t *stride) {
+    return fold_rows(x, rows, stride) ? x : folded_copy(call, x, rows, stride);
 }
 
 AMP_HOT amp_status amp_cpu_dense_bias(amp_call *call, amp_tensor **bias) {

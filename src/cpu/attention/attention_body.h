@@ -10,12 +10,13 @@
  * ISA:         that of the simd header which is included before.
  * Source:      attention.h.
  *
- * Keys are packed transposed, in blocks of KEY_BLOCK keys: [block][depth][KEY_BLOCK], zero padded; values are read
- * where they lie. */
+ * Keys are packed transposed, in blocks of KEY_BLOCK keys: [block][depth][KEY_BLOCK], zero padded to
+ * whole vectors; values are read where they lie. */
 #include <math.h>
 #include <string.h>
 
 #include "cpu/attention/attention_softmax.h"
+#include "cpu/attention/attention_units.h"
 #include "cpu/registry/kernels.h"
 #include "cpu/simd/unroll.h"
 
@@ -25,15 +26,18 @@
 enum { VECTORS = VL == 16 ? 4 : 2, KEY_BLOCK = VECTORS * VL, KEYS = AMP_ATTENTION_KEYS, PART = KEYS / 2 };
 enum { FEW = AMP_ATTENTION_ROWS, ROWS = 6, GROUP = AMP_ATTENTION_TILE_ROWS / FEW };
 
+/* Zeros behind the last keys of a block, as far as vectors reach. */
+static void pad_keys(float *packed, int64_t depth, int64_t count) {
+    if (count % VL == 0) return;
+    for (int64_t d = 0; d < depth; d++) v_store(packed + d * KEY_BLOCK + count / VL * VL, v_set1(0.0f));
+}
+
 static void pack_keys(const amp_attention_head *h, float *packed) {
     const float *k = h->k;
-    for (int64_t first = 0; first < h->keys; first += KEY_BLOCK) {
+    for (int64_t first = 0; first < h->keys; first += KEY_BLOCK, packed += h->depth * KEY_BLOCK) {
         const int64_t count = h->keys - first < KEY_BLOCK ? h->keys - first : KEY_BLOCK;
-        for (int64_t d = 0; d < h->depth; d++, packed += KEY_BLOCK) {
-            const float *from = k + first * h->k_step + d;
-            for (int64_t j = 0; j < count; j++) packed[j] = from[j * h->k_step];
-            for (int64_t j = count; j < KEY_BLOCK; j++) packed[j] = 0.0f;
-        }
+        pad_keys(packed, h->depth, count);
+        transpose_words(packed, KEY_BLOCK, k + first * h->k_step, h->k_step, count, h->depth);
     }
 }
 

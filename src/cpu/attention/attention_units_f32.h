@@ -39,7 +39,7 @@ static inline unit *units_along(unit *room, unit *rows, int64_t count, int64_t c
 }
 static inline void transpose_units(unit *to, int64_t to_step, const unit *from, int64_t from_step, int64_t count,
                                    int64_t columns) {
-    transpose_words((uint32_t *)(void *)to, to_step, (const uint32_t *)(const void *)from, from_step, count, columns);
+    transpose_words(to, to_step, from, from_step, count, columns);
 }
 
 #endif /* AMP_CPU_ATTENTION_UNITS_F32_H */

@@ -443,7 +443,7 @@ static __attribute__((noinline)) void set_loads(const part *t, int64_t panel, in
 
 /* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished
  * then. */
-static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
+AMP_HOT static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
     const plan *p = t->p;
     const int panels = (int)(columns.end - columns.begin);
     const int64_t k_bytes = p->isa->a_f32 ? 4 : 2, a_values = blocks.begin * p->panel_rows * AMP_GEMM_BLOCK;
@@ -528,7 +528,7 @@ static void run_chunk(const part *t) {
     }
 }
 
-amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item) {
+AMP_HOT amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item) {
     return (amp_gemm_finish){
         .c = (void *)at(g->c, g->c_dtype, item * g->c_batch_stride),
         .c_dtype = g->c_dtype,
@@ -700,7 +700,7 @@ bool amp_gemm_suits_tiles(const void *problem) {
 
 /* Where it was measured: twice the rate of FMA on Zen 4 (235.8 against 117.8 GFLOP/s on one core) and Zen 5, half of it
  * on the Xeons that have AMX. */
-bool amp_gemm_dot_pays(const void *problem) {
+AMP_HOT bool amp_gemm_dot_pays(const void *problem) {
     (void)problem;
     return __builtin_cpu_is("amd");
 }
@@ -714,7 +714,7 @@ AMP_HOT static amp_status run_best(amp_dtype in, const amp_gemm *g, const char *
     return ((amp_gemm_function *)kernel->function)(g);
 }
 
-amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name) {
+AMP_HOT amp_status amp_gemm_bf16(const amp_gemm *g, const char **kernel_name) {
     return run_best(AMP_BF16, g, kernel_name);
 }
 

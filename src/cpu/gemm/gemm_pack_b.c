@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/fail.h"
+#include "core/hot.h"
 #include "core/parallel.h"
 #include "cpu/convert/transpose.h"
 #include "cpu/gemm/gemm_isa.h"
@@ -23,7 +24,7 @@ static size_t packed_bytes(int64_t n, int64_t k, size_t size) {
     return bytes;
 }
 
-size_t amp_gemm_packed_bytes(int64_t n, int64_t k) {
+AMP_HOT size_t amp_gemm_packed_bytes(int64_t n, int64_t k) {
     return packed_bytes(n, k, sizeof(uint16_t));
 }
 

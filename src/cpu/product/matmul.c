@@ -203,9 +203,8 @@ void amp_cpu_matmul_unpack(amp_packed_b *packed) {
 }
 
 /* ---- bf16 and f32 ---------------------------------------------------------------------------------------------- */
-/* To batch `outer`, of those that the kernel does not loop over itself. Never inlined: most products have no batch, and
- * theirs would have its registers saved. */
-__attribute__((noinline)) static void step_to(const amp_matmul *p, int64_t outer, amp_gemm *g) {
+/* To batch `outer`, of those that the kernel does not loop over itself. */
+AMP_APART static void step_to(const amp_matmul *p, int64_t outer, amp_gemm *g) {
     g->batch = inner_batch(p);
     g->a = element_at(&p->a, outer_offset(p, &p->a, outer));
     g->a_batch_stride = inner_stride(p, &p->a);
@@ -275,7 +274,7 @@ static amp_dnnl_matmul dnnl_at(const amp_matmul *p, const amp_gemm *g, int64_t o
     };
 }
 
-static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
+AMP_HOT static amp_status matmul_bf16(amp_call *call, amp_matmul *p) {
     amp_packed_b own = {0};
     const amp_packed_b *b = p->packed ? p->packed : &own;
     call->note.casts_fused += p->a.tensor->storage == NULL;
@@ -334,7 +333,7 @@ static amp_status matmul_f32(amp_call *call, amp_matmul *p) {
 }
 
 /* ---- Entry ----------------------------------------------------------------------------------------------------- */
-static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
+AMP_APART static amp_status matmul_loops(amp_call *call, const amp_matmul *p) {
     const int64_t outer = outer_batches(p), inner = inner_batch(p);
     for (int64_t i = 0; i < outer * inner; i++) {
         const int64_t o = i / inner, k = i % inner;
@@ -407,7 +406,7 @@ static amp_tensor in_dots(const amp_matmul *p, const amp_matrix *x, int64_t row,
     return t;
 }
 
-static amp_status vector_product(amp_call *call, const amp_matmul *p) {
+AMP_APART static amp_status vector_product(amp_call *call, const amp_matmul *p) {
     const amp_tensor a = in_dots(p, &p->a, p->a.row, 0, p->a.column), b = in_dots(p, &p->b, 0, p->b.column, p->b.row);
     amp_tensor c = in_dots(p, &p->c, p->c.row, p->c.column, 0);
     c.rank--;
@@ -430,7 +429,7 @@ static amp_status align(const amp_tensor *t) {
 }
 
 /* Weights may lie unaligned in a file: packing them for good does not mind. */
-AMP_HOT static amp_status align_operands(const amp_call *call, const amp_matmul *p) {
+AMP_APART static amp_status align_operands(const amp_call *call, const amp_matmul *p) {
     AMP_TRY(align(p->a.tensor));
     return !p->packed && (!has_kernel(p) || life_of_b(call, p) == AMP_CAST_ONCE) ? align(p->b.tensor) : AMP_OK;
 }
