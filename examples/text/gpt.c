@@ -44,7 +44,8 @@ static void create_layer(gpt *m, int i) {
 
 amp_status gpt_create(gpt *m) {
     amp_scope_here();
-    *m = (gpt){amp_parameters_create(), amp_parameters_create(), amp_parameters_create(), .layers = {{NULL}}};
+    *m = (gpt){
+        .parameters = amp_parameters_create(), .decayed = amp_parameters_create(), .others = amp_parameters_create()};
     m->tokens = matrix(m, -1, "tokens.weight", GPT_VOCABULARY, GPT_WIDTH, 0.02);
     m->positions = matrix(m, -1, "positions.weight", GPT_CONTEXT, GPT_WIDTH, 0.02);
     for (int i = 0; i < GPT_LAYERS; i++) create_layer(m, i);

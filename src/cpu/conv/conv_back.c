@@ -179,7 +179,7 @@ static double products_of(const key *k) {
 
 /* Images of a slice: one where each has its own part of the result; of a weight's gradient groups of even size. */
 static int64_t slices_of(const key *k) {
-    if (!k->writes_weight) return k->batch;
+    if (!k->writes_weight) return k->batch < 1 ? 1 : k->batch;
     const int64_t bytes = 4 * k->groups * k->in * k->out * k->axis[0].kernel * k->axis[1].kernel;
     const double most = products_of(k) / PIECE_PRODUCTS, fit = (double)MOST_SUMS / (double)(bytes > 0 ? bytes : 1);
     int64_t count = (int64_t)(most < fit ? most : fit);
