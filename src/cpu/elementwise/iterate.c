@@ -75,10 +75,29 @@ static void plan(amp_iterator *it) {
     }
 }
 
-/* Elements [begin, end) in the iterator's order. */
-static void run_range(const amp_iterator *it, amp_iterator_loop *loop, void *context, int64_t begin, int64_t end) {
+/* Moves on by `steps` along dimension d, which may end there, with what that carries to the dimensions around it. */
+static void advance(const amp_iterator *it, int64_t *index, char **data, int d, int64_t steps) {
+    for (; d >= 0; d--, steps = 1) {
+        index[d] += steps;
+        for (int k = 0; k < it->operands; k++) data[k] += steps * it->strides[k][d];
+        if (index[d] < it->shape[d]) return;
+        for (int k = 0; k < it->operands; k++) data[k] -= index[d] * it->strides[k][d];
+        index[d] = 0;
+    }
+}
+
+/* How many whole rows lie behind one another from here on, in the dimension around them, of `left` elements. */
+static int64_t whole_rows(const amp_iterator *it, const int64_t *index, int64_t left) {
     const int inner = it->rank - 1;
-    int64_t index[AMP_MAX_RANK], steps[AMP_ITERATOR_OPERANDS];
+    if (inner == 0 || index[inner] != 0 || left < it->shape[inner]) return 0;
+    const int64_t rows = it->shape[inner - 1] - index[inner - 1], fit = left / it->shape[inner];
+    return rows < fit ? rows : fit;
+}
+
+/* Elements [begin, end) in the iterator's order. */
+static void run_range(const amp_iterator *it, amp_iterator_rows_loop *loop, void *context, int64_t begin, int64_t end) {
+    const int inner = it->rank - 1;
+    int64_t index[AMP_MAX_RANK], steps[AMP_ITERATOR_OPERANDS], row_steps[AMP_ITERATOR_OPERANDS];
     char *data[AMP_ITERATOR_OPERANDS];
     memcpy(data, it->data, sizeof data);
     int64_t rest = begin;
@@ -89,31 +108,25 @@ static void run_range(const amp_iterator *it, amp_iterator_loop *loop, void *con
     for (int k = 0; k < it->operands; k++) {
         for (int d = 0; d <= inner; d++) data[k] += index[d] * it->strides[k][d];
         steps[k] = it->strides[k][inner];
+        row_steps[k] = inner > 0 ? it->strides[k][inner - 1] : 0;
     }
     for (int64_t at = begin; at < end;) {
-        const int64_t left = it->shape[inner] - index[inner], count = left < end - at ? left : end - at;
-        loop(context, data, steps, count);
-        at += count;
-        if (at >= end) return;
-        for (int k = 0; k < it->operands; k++) data[k] -= index[inner] * steps[k];
-        index[inner] = 0;
-        for (int d = inner - 1; d >= 0; d--) {
-            for (int k = 0; k < it->operands; k++) data[k] += it->strides[k][d];
-            if (++index[d] < it->shape[d]) break;
-            for (int k = 0; k < it->operands; k++) data[k] -= it->shape[d] * it->strides[k][d];
-            index[d] = 0;
-        }
+        const int64_t rows = whole_rows(it, index, end - at);
+        const int64_t row = it->shape[inner] - index[inner], count = row < end - at ? row : end - at;
+        loop(context, data, steps, row_steps, count, rows > 0 ? rows : 1);
+        at += rows > 0 ? rows * count : count;
+        advance(it, index, data, rows > 0 ? inner - 1 : inner, rows > 0 ? rows : count);
     }
 }
 
-void amp_iterator_run(amp_iterator *it, amp_iterator_loop *loop, void *context, int64_t cost) {
+void amp_iterator_run_rows(amp_iterator *it, amp_iterator_rows_loop *loop, void *context, int64_t cost) {
     int64_t elements = 1;
     for (int d = 0; d < it->rank; d++) elements *= it->shape[d];
     if (elements == 0) return;
     plan(it);
     if (it->rank == 0) {
         static const int64_t none[AMP_ITERATOR_OPERANDS];
-        loop(context, it->data, none, 1);
+        loop(context, it->data, none, none, 1, 1);
         return;
     }
     const int threads = amp_parallel_threads(elements * cost, AMP_GRAIN_ELEMENTS);
@@ -126,4 +139,28 @@ void amp_iterator_run(amp_iterator *it, amp_iterator_loop *loop, void *context, 
         const amp_range part = amp_parallel_part(elements, 1024, omp_get_thread_num(), omp_get_num_threads());
         if (part.begin < part.end) run_range(it, loop, context, part.begin, part.end);
     }
+}
+
+/* ---- Loops of one row -------------------------------------------------------------------------------------------- */
+
+typedef struct row_loop {
+    amp_iterator_loop *loop;
+    void *context;
+    int operands;
+} row_loop;
+
+static void run_row_by_row(void *context, char *const *data, const int64_t *strides, const int64_t *row_strides,
+                           int64_t count, int64_t rows) {
+    const row_loop *l = context;
+    char *at[AMP_ITERATOR_OPERANDS];
+    memcpy(at, data, sizeof at);
+    for (int64_t r = 0; r < rows; r++) {
+        l->loop(l->context, at, strides, count);
+        for (int k = 0; k < l->operands; k++) at[k] += row_strides[k];
+    }
+}
+
+void amp_iterator_run(amp_iterator *it, amp_iterator_loop *loop, void *context, int64_t cost) {
+    row_loop rows = {loop, context, it->operands};
+    amp_iterator_run_rows(it, run_row_by_row, &rows, cost);
 }

@@ -24,6 +24,10 @@ typedef struct amp_iterator {
 /* `count` elements of every operand: element i of operand k is at data[k] + i·strides[k]. Several threads may call it
  * at once, on different elements. */
 typedef void amp_iterator_loop(void *context, char *const *data, const int64_t *strides, int64_t count);
+/* The same of `rows` rows, which are not one long row for every operand: row r of operand k begins at data[k] +
+ * r·row_strides[k]. */
+typedef void amp_iterator_rows_loop(void *context, char *const *data, const int64_t *strides,
+                                    const int64_t *row_strides, int64_t count, int64_t rows);
 
 void amp_iterator_start(amp_iterator *it, int rank, const int64_t *shape);
 /* Adds a tensor, whose shape must broadcast to the iterator's. */
@@ -32,6 +36,8 @@ void amp_iterator_add(amp_iterator *it, const amp_tensor *tensor);
 void amp_iterator_add_memory(amp_iterator *it, void *data, const int64_t *strides);
 /* Calls the loop for every element, once. `cost`: how many simple operations one element takes. */
 void amp_iterator_run(amp_iterator *it, amp_iterator_loop *loop, void *context, int64_t cost);
+/* The same for a loop that takes rows: what it can do with several at once is its affair. */
+void amp_iterator_run_rows(amp_iterator *it, amp_iterator_rows_loop *loop, void *context, int64_t cost);
 
 /* How far a stride goes, either way. */
 static inline int64_t amp_stride_reach(int64_t stride) {
