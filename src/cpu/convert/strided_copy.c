@@ -2,8 +2,8 @@
  *
  * Dimensions are sorted by their stride in dst and merged where both arrays allow, so that what looks strided is often
  * one contiguous piece. The innermost that remains decides how: dense rows go straight through the conversion; where
- * dst is dense along one dimension and src along another, tiles are transposed in L1; the rest goes element by
- * element. */
+ * dst is dense along one dimension and src along another, tiles are transposed in L1, or a few rows, the colours of an
+ * image, woven into one; the rest goes element by element. */
 #include "cpu/convert/strided_copy.h"
 
 #include <omp.h>
@@ -32,7 +32,8 @@ typedef struct copy_plan {
     int rank; /* at least 1 */
     dimension dims[AMP_MAX_RANK];
     int64_t elements;
-    bool transposed; /* dims[rank - 2] is dense in src, dims[rank - 1] in dst */
+    bool transposed; /* dims[rank - 2] is dense in src, dims[rank - 1] in dst; … */
+    bool colours;    /* … the other way round, with a few rows, and nothing to convert */
 } copy_plan;
 
 /* ---- Rows ----------------------------------------------------------------------------------------------------- */
@@ -126,6 +127,24 @@ static void copy_bands(const copy_plan *plan, amp_range part) {
     }
 }
 
+/* ---- Colours -------------------------------------------------------------------------------------------------- */
+
+/* Columns part.begin to part.end, of all matrices. */
+static void copy_colours(const copy_plan *plan, amp_range part) {
+    const dimension *rows = &plan->dims[plan->rank - 2], *columns = rows + 1;
+    if (part.begin >= part.end) return;
+    cursor at = cursor_at(plan, 2, part.begin / columns->extent);
+    int64_t offset = part.begin % columns->extent;
+    for (int64_t done = part.begin; done < part.end;) {
+        const int64_t left = part.end - done, rest = columns->extent - offset, n = rest < left ? rest : left;
+        amp_transpose(at.dst + offset * columns->dst, columns->dst, at.src + offset * columns->src, rows->src,
+                      rows->extent, n, plan->conversion.src_size);
+        cursor_next(plan, 2, &at);
+        done += n;
+        offset = 0;
+    }
+}
+
 /* ---- Plan ----------------------------------------------------------------------------------------------------- */
 
 /* Adds a dimension where it belongs in the order of dst strides, descending. */
@@ -168,11 +187,16 @@ static void plan_transpose(copy_plan *plan) {
         const int place = plan->transposed ? last - 1 : last;
         memmove(&plan->dims[i], &plan->dims[i + 1], (size_t)(place - i) * sizeof outer);
         plan->dims[place] = outer;
+        plan->colours = !plan->transposed && !plan->conversion.direct && !plan->conversion.widen;
         return;
     }
 }
 
 static void copy_part(const copy_plan *plan, int thread, int threads) {
+    if (plan->colours) {
+        copy_colours(plan, amp_parallel_part(plan->elements / plan->dims[plan->rank - 2].extent, 64, thread, threads));
+        return;
+    }
     if (!plan->transposed) {
         copy_rows(plan, amp_parallel_part(plan->elements, 64, thread, threads));
         return;

@@ -49,6 +49,22 @@ static void square_8(char *dst, int64_t dst_stride, const char *src, int64_t src
     }
 }
 
+/* Three rows of 4 bytes, a pixel's colours side by side in dst: four pixels at a time; how many were taken. */
+static int64_t three_colours(char *dst, const char *src, int64_t src_stride, int64_t pixels) {
+    enum { PIXELS = 4, BYTES = 3 * PIXELS * 4 };
+    int64_t at = 0;
+    for (; at + PIXELS <= pixels; at += PIXELS, src += 16, dst += BYTES) {
+        const __m128 a = _mm_castsi128_ps(load(src)), b = _mm_castsi128_ps(load(src + src_stride));
+        const __m128 c = _mm_castsi128_ps(load(src + 2 * src_stride));
+        const __m128 ca = _mm_shuffle_ps(c, a, _MM_SHUFFLE(1, 1, 0, 0)), bc = _mm_shuffle_ps(b, c, 0x55);
+        const __m128 ca3 = _mm_shuffle_ps(c, a, _MM_SHUFFLE(3, 3, 2, 2)), bc3 = _mm_shuffle_ps(b, c, 0xff);
+        store(dst, _mm_castps_si128(_mm_shuffle_ps(_mm_unpacklo_ps(a, b), ca, _MM_SHUFFLE(2, 0, 1, 0))));
+        store(dst + 16, _mm_castps_si128(_mm_shuffle_ps(bc, _mm_unpackhi_ps(a, b), _MM_SHUFFLE(1, 0, 2, 0))));
+        store(dst + 32, _mm_castps_si128(_mm_shuffle_ps(ca3, bc3, _MM_SHUFFLE(2, 0, 2, 0))));
+    }
+    return at;
+}
+
 /* Always inlined, so that the size is a constant and the copy a move. */
 __attribute__((always_inline)) static inline void one_by_one(char *dst, int64_t dst_stride, const char *src,
                                                              int64_t src_stride, int64_t rows, int64_t columns,
@@ -75,12 +91,19 @@ __attribute__((always_inline)) static inline void by_squares(char *dst, int64_t 
                columns, size);
 }
 
+static void rows_of_4(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t rows,
+                      int64_t columns) {
+    const int64_t taken = rows == 3 && dst_stride == 12 ? three_colours(dst, src, src_stride, columns) : 0;
+    by_squares(dst + taken * dst_stride, dst_stride, src + taken * 4, src_stride, rows, columns - taken, 4, 4,
+               square_4);
+}
+
 void amp_transpose(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t rows, int64_t columns,
                    size_t size) {
     switch (size) {
     case 1: one_by_one(dst, dst_stride, src, src_stride, rows, columns, 1); break;
     case 2: by_squares(dst, dst_stride, src, src_stride, rows, columns, 2, 8, square_8); break;
-    case 4: by_squares(dst, dst_stride, src, src_stride, rows, columns, 4, 4, square_4); break;
+    case 4: rows_of_4(dst, dst_stride, src, src_stride, rows, columns); break;
     case 8: one_by_one(dst, dst_stride, src, src_stride, rows, columns, 8); break;
     default: one_by_one(dst, dst_stride, src, src_stride, rows, columns, 16); break;
     }

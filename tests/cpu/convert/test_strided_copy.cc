@@ -281,6 +281,21 @@ TEST(StridedCopy, StaysWithinItsArrays) {
     }
 }
 
+TEST(StridedCopy, ColoursOfAnImageOfEveryWidthWithinTheirArrays) {
+    for (int64_t colours = 2; colours < 5; colours++) {
+        for (int64_t pixels = 1; pixels < 40; pixels++) {
+            const size_t n = size_t(colours * pixels);
+            GuardedBuffer src(n * 4), dst(n * 4);
+            float *x = reinterpret_cast<float *>(src.data()), *y = reinterpret_cast<float *>(dst.data());
+            for (size_t i = 0; i < n; i++) x[i] = float(i + 1);
+            const int64_t shape[] = {colours, pixels}, planes[] = {pixels, 1}, woven[] = {1, colours};
+            ASSERT_EQ(AMP_OK, amp_strided_copy(y, AMP_F32, woven, x, AMP_F32, planes, 2, shape));
+            for (int64_t c = 0; c < colours; c++)
+                for (int64_t i = 0; i < pixels; i++) ASSERT_EQ(x[c * pixels + i], y[i * colours + c]) << pixels;
+        }
+    }
+}
+
 TEST(StridedCopy, ReversedRowsAndOneElementEverywhereOfEveryLength) {
     for (int64_t n = 1; n < 40; n++) {
         GuardedBuffer src(size_t(n) * 4), dst(size_t(n) * 4);
