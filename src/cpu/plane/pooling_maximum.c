@@ -103,18 +103,27 @@ static int64_t prepare_pixels(maximum *m) {
     return (window_elements(p) + 1) * (int64_t)(sizeof(int64_t) + sizeof(void *)) + p->s.inner * (int64_t)sizeof(float);
 }
 
+/* Windows from the i-th on of which each is the one before a pixel further: their pixels are lines of many pixels. */
+static int64_t windows_alike(const amp_pool *p, int64_t i) {
+    const amp_window *w = &p->windows[2][i];
+    int64_t n = 1;
+    while (i + n < p->s.out[2] && w[n].count == w->count && w[n].start == w->start + n) n++;
+    return n;
+}
+
 static void maximum_pixels(const maximum *m, const amp_pool_line *l) {
     const amp_pool *p = l->pool;
     const int64_t inner = p->s.inner, most = window_elements(p);
     int64_t *places = l->scratch;
     const void **pixels = (const void **)(void *)(places + most + 1);
     float *which = (float *)(void *)(pixels + most + 1);
-    for (int64_t i = 0; i < p->s.out[2]; i++) {
+    for (int64_t i = 0, windows; i < p->s.out[2]; i += windows) {
         const amp_window *w = &p->windows[2][i];
         char *out = (char *)l->out + i * inner * m->size;
         const int64_t count = amp_pool_pixels(l, w, pixels, l->indices ? places : NULL);
+        windows = l->indices || !count ? 1 : windows_alike(p, i);
         if (!l->indices && count) {
-            m->max(out, pixels, count, inner);
+            m->max(out, pixels, count, windows * inner);
             continue;
         }
         if (!count) { /* a window in the padding */
