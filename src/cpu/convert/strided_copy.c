@@ -6,6 +6,7 @@
  * image, woven into one; the rest goes element by element. */
 #include "cpu/convert/strided_copy.h"
 
+#include <emmintrin.h>
 #include <omp.h>
 #include <string.h>
 
@@ -15,15 +16,23 @@
 #include "cpu/convert/transpose.h"
 
 enum {
-    TILE_BYTES = 64, /* of a tile along src's dense dimension: a cache line (128 and 256 were slower from memory) */
-    TILE_ALONG = 64, /* its elements along dst's: 16 and 32 were slower */
-    FEW = 4,         /* colours of an image: 214 to 290 us in tiles and short rows for 224 × 224 of f32 … */
-    LONG = 16        /* … and rows that are worth beginning */
+    TILE_BYTES = 64,  /* of a tile along src's dense dimension: a cache line (128 and 256 were slower from memory) */
+    TILE_ALONG = 64,  /* its elements along dst's: 16 and 32 were slower */
+    FEW = 4,          /* colours of an image: 214 to 290 us in tiles and short rows for 224 × 224 of f32 … */
+    LONG = 16,        /* … and rows that are worth beginning */
+    SHORT_BYTES = 512 /* of a row that is not worth a call of memcpy */
 };
 
 typedef struct dimension {
     int64_t extent, dst, src; /* strides in bytes; dst > 0 */
 } dimension;
+
+typedef enum way {
+    BY_ROWS,
+    BY_SHORT_ROWS, /* dense in both, with nothing to convert */
+    BY_TILES,      /* dims[rank - 2] is dense in src, dims[rank - 1] in dst */
+    BY_COLOURS     /* the other way round, with a few rows, and nothing to convert */
+} way;
 
 typedef struct copy_plan {
     amp_conversion conversion;
@@ -32,8 +41,7 @@ typedef struct copy_plan {
     int rank; /* at least 1 */
     dimension dims[AMP_MAX_RANK];
     int64_t elements;
-    bool transposed; /* dims[rank - 2] is dense in src, dims[rank - 1] in dst; … */
-    bool colours;    /* … the other way round, with a few rows, and nothing to convert */
+    way way;
 } copy_plan;
 
 /* ---- Rows ----------------------------------------------------------------------------------------------------- */
@@ -127,18 +135,35 @@ static void copy_bands(const copy_plan *plan, amp_range part) {
     }
 }
 
-/* ---- Colours -------------------------------------------------------------------------------------------------- */
+/* ---- Matrices of short rows, or of a few long ones --------------------------------------------------------------- */
 
-/* Columns part.begin to part.end, of all matrices. */
-static void copy_colours(const copy_plan *plan, amp_range part) {
-    const dimension *rows = &plan->dims[plan->rank - 2], *columns = rows + 1;
+/* Rows of 16 to SHORT_BYTES bytes: 16 at a time, the last of them once more than whole. */
+static void copy_short_rows(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t bytes,
+                            int64_t rows) {
+    for (int64_t r = 0; r < rows; r++, dst += dst_stride, src += src_stride) {
+        for (int64_t at = 0; at < bytes; at += 16) {
+            const int64_t from = at + 16 <= bytes ? at : bytes - 16;
+            _mm_storeu_si128((void *)(dst + from), _mm_loadu_si128((const void *)(src + from)));
+        }
+    }
+}
+
+/* Steps part.begin to part.end of all matrices: short rows, or columns of a few. */
+static void copy_matrices(const copy_plan *plan, amp_range part) {
+    const bool by_columns = plan->way == BY_COLOURS;
+    const dimension *rows = &plan->dims[plan->rank - 2], *columns = rows + 1, *steps = by_columns ? columns : rows;
+    const int64_t size = (int64_t)plan->conversion.src_size;
     if (part.begin >= part.end) return;
-    cursor at = cursor_at(plan, 2, part.begin / columns->extent);
-    int64_t offset = part.begin % columns->extent;
+    cursor at = cursor_at(plan, 2, part.begin / steps->extent);
+    int64_t offset = part.begin % steps->extent;
     for (int64_t done = part.begin; done < part.end;) {
-        const int64_t left = part.end - done, rest = columns->extent - offset, n = rest < left ? rest : left;
-        amp_transpose(at.dst + offset * columns->dst, columns->dst, at.src + offset * columns->src, rows->src,
-                      rows->extent, n, plan->conversion.src_size);
+        const int64_t left = part.end - done, rest = steps->extent - offset, n = rest < left ? rest : left;
+        char *dst = at.dst + offset * steps->dst;
+        const char *src = at.src + offset * steps->src;
+        if (by_columns)
+            amp_transpose(dst, columns->dst, src, rows->src, rows->extent, n, (size_t)size);
+        else
+            copy_short_rows(dst, rows->dst, src, rows->src, columns->extent * size, n);
         cursor_next(plan, 2, &at);
         done += n;
         offset = 0;
@@ -173,36 +198,57 @@ static void plan_merge(copy_plan *plan) {
     plan->rank = kept + 1;
 }
 
+static bool converts(const copy_plan *plan) {
+    return plan->conversion.direct || plan->conversion.widen;
+}
+
+/* dims[i] becomes the one at `place`, further in. */
+static void plan_move(copy_plan *plan, int i, int place) {
+    const dimension moved = plan->dims[i];
+    memmove(&plan->dims[i], &plan->dims[i + 1], (size_t)(place - i) * sizeof moved);
+    plan->dims[place] = moved;
+}
+
 /* Where src is dense along another dimension than dst, that one becomes the last but one, for tiles; or the last, where
  * dst's own is that of a few colours: three long rows with gaps between their elements, not many short ones. */
 static void plan_transpose(copy_plan *plan) {
     const int last = plan->rank - 1;
     const dimension inner = plan->dims[last];
-    if (inner.dst != (int64_t)plan->conversion.dst_size || inner.src == (int64_t)plan->conversion.src_size) return;
     for (int i = 0; i < last; i++) {
         const dimension outer = plan->dims[i];
         if (outer.src != (int64_t)plan->conversion.src_size || outer.extent < 4) continue;
-        plan->transposed = inner.extent > FEW;
-        if (!plan->transposed && outer.extent < LONG) return;
-        const int place = plan->transposed ? last - 1 : last;
-        memmove(&plan->dims[i], &plan->dims[i + 1], (size_t)(place - i) * sizeof outer);
-        plan->dims[place] = outer;
-        plan->colours = !plan->transposed && !plan->conversion.direct && !plan->conversion.widen;
+        const bool few = inner.extent <= FEW;
+        if (few && outer.extent < LONG) return;
+        plan_move(plan, i, few ? last : last - 1);
+        plan->way = !few ? BY_TILES : converts(plan) ? BY_ROWS : BY_COLOURS;
         return;
     }
 }
 
+static void plan_way(copy_plan *plan) {
+    const dimension inner = plan->dims[plan->rank - 1];
+    const int64_t size = (int64_t)plan->conversion.src_size, bytes = inner.extent * size;
+    if (inner.dst != (int64_t)plan->conversion.dst_size) return;
+    if (inner.src != size)
+        plan_transpose(plan);
+    else if (plan->rank > 1 && !converts(plan) && bytes >= 16 && bytes <= SHORT_BYTES)
+        plan->way = BY_SHORT_ROWS;
+}
+
+/* A thread's part, in the elements, bands, rows or columns that a way counts. */
 static void copy_part(const copy_plan *plan, int thread, int threads) {
-    if (plan->colours) {
-        copy_colours(plan, amp_parallel_part(plan->elements / plan->dims[plan->rank - 2].extent, 64, thread, threads));
-        return;
+    const dimension *inner = &plan->dims[plan->rank - 1];
+    const int64_t rows = plan->elements / inner->extent;
+    switch (plan->way) {
+    case BY_ROWS: copy_rows(plan, amp_parallel_part(plan->elements, 64, thread, threads)); break;
+    case BY_SHORT_ROWS: copy_matrices(plan, amp_parallel_part(rows, 1, thread, threads)); break;
+    case BY_TILES:
+        copy_bands(plan, amp_parallel_part(rows / inner[-1].extent * bands_of(plan), 1, thread, threads));
+        break;
+    case BY_COLOURS:
+        copy_matrices(plan, amp_parallel_part(plan->elements / inner[-1].extent, 64, thread, threads));
+        break;
     }
-    if (!plan->transposed) {
-        copy_rows(plan, amp_parallel_part(plan->elements, 64, thread, threads));
-        return;
-    }
-    const int64_t band_elements = plan->dims[plan->rank - 2].extent * plan->dims[plan->rank - 1].extent;
-    copy_bands(plan, amp_parallel_part(plan->elements / band_elements * bands_of(plan), 1, thread, threads));
 }
 
 static amp_status plan_make(copy_plan *plan, const int64_t *dst_strides, const int64_t *src_strides, int rank,
@@ -217,7 +263,7 @@ static amp_status plan_make(copy_plan *plan, const int64_t *dst_strides, const i
     }
     if (!plan->rank) plan_insert(plan, (dimension){1, dst_size, src_size});
     plan_merge(plan);
-    plan_transpose(plan);
+    plan_way(plan);
     return AMP_OK;
 }
 
