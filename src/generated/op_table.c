@@ -5256,7 +5256,7 @@ const amp_op_info amp_op_table[] = {
      "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
      "Mean 0 and variance 1 over each group of channels, then times weight plus bias.",
      NULL, sizeof(amp_group_norm_args), 56, args_group_norm, 5, 1, "out",
-     AMP_FORM_FUNCTION, 0, NULL, NULL,
+     AMP_FORM_FUNCTION, AMP_OP_KEEPS_CHANNELS_LAST, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_LOWER, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}, {{AMP_POLICY_FP32, NULL, NULL, false}, {AMP_POLICY_FP32, NULL, NULL, false}}}},
     {AMP_OP_ID_batch_norm, "batch_norm", "", "batch_norm",
      "batch_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",

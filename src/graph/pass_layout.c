@@ -39,6 +39,11 @@ static bool is_pixel(const amp_net_value *v) {
     return v->shape[2] == 1 && v->shape[v->rank - 1] == 1;
 }
 
+/* Its input is laid out by this pass; those of transposed ones are taken as they come. */
+static bool is_convolution(const amp_net_node *node) {
+    return strncmp(node->op->name, "conv", 4) == 0 && strncmp(node->op->name, "conv_transpose", 14) != 0;
+}
+
 /* Whether a value comes out of convolutions, and so lies as they make it. */
 static bool is_laid_out(const amp_net *net, int value) {
     for (int steps = 0; steps < 64; steps++) {
@@ -46,7 +51,7 @@ static bool is_laid_out(const amp_net *net, int value) {
         if (is_image(&net->values[value]) && is_pixel(&net->values[value])) return true;
         if (k < 0 || !is_image(&net->values[value])) return false;
         const amp_net_node *node = &net->nodes[k];
-        if (strstr(node->op->name, "conv") == node->op->name || is_laying_out(net, node)) return true;
+        if (is_convolution(node) || is_laying_out(net, node)) return true;
         if (!keeps_layout(node) || node->operand_count == 0 || node->operands[0].value < 0) return false;
         value = node->operands[0].value;
     }
@@ -81,7 +86,7 @@ int amp_pass_layout(amp_net *net) {
     int places = 0;
     for (int k = 0; k < net->node_count; k++) {
         amp_product p;
-        if (strstr(net->nodes[k].op->name, "conv") != net->nodes[k].op->name || !amp_product_read(net, k, &p)) continue;
+        if (!is_convolution(&net->nodes[k]) || !amp_product_read(net, k, &p)) continue;
         if (!is_image(&net->values[p.input]) || is_laid_out(net, p.input) || only_leaves(net, k)) continue;
         const int value = lay_out(net, k, p.input);
         if (value < 0) continue;

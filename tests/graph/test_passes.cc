@@ -183,6 +183,28 @@ TEST_F(Passes, ChannelsLastWhereMoreThanOneConvolutionGains) {
     EXPECT_TRUE(has(two, "permute") && has(two, "contiguous")) << two;
 }
 
+// Between convolutions group norm keeps what lies so; what a transposed one makes of rows is laid out behind it.
+TEST_F(Passes, ChannelsStayLastThroughGroupNorm) {
+    amp_tensor *w = random_tensor(AMP_F32, {8, 8, 3, 3}, 30), *up = random_tensor(AMP_F32, {8, 8, 2, 2}, 31);
+    const auto convolved = [=](amp_tensor *t) { return op("conv2d", {t, w}, {{"padding", 1}}); };
+    const auto normed = [=](amp_tensor *t) { return op("silu", {op("group_norm", {t, 2})}); };
+    const auto count = [](const std::string &names, const std::string &name) {
+        int n = 0;
+        for (size_t at = names.find(name); at != std::string::npos; at = names.find(name, at + 1)) n++;
+        return n;
+    };
+    const std::string plain =
+        calls([=](amp_tensor *t) { return convolved(normed(convolved(normed(convolved(t))))); }, image, 1e-3);
+    EXPECT_EQ(count(plain, "contiguous"), 2) << plain << ": the input once, and the result once, row by row";
+    const std::string raised = calls(
+        [=](amp_tensor *t) {
+            amp_tensor *large = op("conv_transpose2d", {op("contiguous", {op("tanh", {t})}), up}, {{"stride", 2}});
+            return convolved(normed(convolved(normed(large))));
+        },
+        image, 1e-3);
+    EXPECT_EQ(count(raised, "contiguous"), 2) << raised;
+}
+
 // From the first convolution to the last, through what lies between them, laid out once.
 TEST_F(Passes, LinesHaveTheirChannelsLastToo) {
     amp_tensor *lines = random_tensor(AMP_F32, {2, 8, 30}, 27), *w = random_tensor(AMP_F32, {8, 8, 3}, 28);

@@ -351,7 +351,11 @@ static void update_running(amp_tensor *running, const double *value, double mome
     amp_tensor_written(running);
 }
 
-/* ---- batch_norm -------------------------------------------------------------------------------------------------- */
+/* ---- Channels last ----------------------------------------------------------------------------------------------- */
+
+static bool lies_last(const norm *p) {
+    return p->in->dtype != AMP_F64 && amp_lies_channels_last(p->in) && !amp_tensor_is_dense(p->in);
+}
 
 /* The output in the input's own order. */
 static amp_status make_output_like(norm *p) {
@@ -361,6 +365,8 @@ static amp_status make_output_like(norm *p) {
     for (int d = 0; made && d < in->rank; d++) made->strides[d] = in->strides[d];
     return p->out ? AMP_OK : amp_pending_error();
 }
+
+/* ---- batch_norm -------------------------------------------------------------------------------------------------- */
 
 typedef struct batch_statistics {
     double *mean, *variance, *squares, *room;
@@ -397,8 +403,7 @@ amp_status cpu_batch_norm(amp_call *call) {
                         amp_describe(a->input));
     }
     AMP_TRY(make_statistics(call, p.channels, &s));
-    const bool wide = p.in->dtype == AMP_F64,
-               last = !wide && amp_lies_channels_last(p.in) && !amp_tensor_is_dense(p.in);
+    const bool wide = p.in->dtype == AMP_F64, last = lies_last(&p);
     const bool by_columns = last || (!wide && p.inner < SHORT_ROW);
     if (!last) AMP_TRY(make_dense(&p, by_columns ? 0 : 2));
     AMP_TRY(last ? make_output_like(&p) : make_output(&p));
@@ -476,11 +481,52 @@ amp_status cpu_instance_norm(amp_call *call) {
 
 /* ---- group_norm -------------------------------------------------------------------------------------------------- */
 
+static amp_tensor sample_of(const amp_tensor *t, int64_t n) {
+    amp_tensor sample = *t;
+    sample.shape[0] = 1;
+    sample.offset += n * t->strides[0];
+    return sample;
+}
+
+/* Each channel's mean and variance become those of its group. */
+static void join_channels(int64_t channels, int64_t each, double count, double *mean, double *variance) {
+    for (int64_t first = 0; first < channels; first += each) {
+        amp_moments m = {0.0, 0.0, 0.0};
+        for (int64_t c = first; c < first + each; c++)
+            m = amp_moments_join(m, (amp_moments){count, mean[c], variance[c]});
+        for (int64_t c = first; c < first + each; c++) {
+            mean[c] = m.mean;
+            variance[c] = m.squares / m.count;
+        }
+    }
+}
+
+/* Channels last: the columns of a sample are summed, and then joined. */
+static amp_status run_groups_last(const norm *p, int64_t each) {
+    double *mean = numbers(p->call, 2 * p->channels), *variance = mean + p->channels;
+    if (!mean) return amp_pending_error();
+    for (int64_t n = 0; n < p->outer; n++) {
+        amp_tensor in = sample_of(p->in, n), out = sample_of(p->out, n);
+        norm sample = *p;
+        sample.in = &in;
+        sample.out = &out;
+        const columns k = columns_of(&sample, 1);
+        AMP_TRY(batch_moments_of_columns(&k, mean, variance));
+        join_channels(p->channels, each, (double)p->inner, mean, variance);
+        AMP_TRY(run_columns(&k, mean, variance));
+    }
+    return AMP_OK;
+}
+
 amp_status cpu_group_norm(amp_call *call) {
     const amp_group_norm_args *a = call->args;
     norm p;
     AMP_TRY(start(&p, call, a->input, a->weight, a->bias, a->eps.value));
     AMP_TRY(amp_check_groups(call, a->input, a->num_groups));
+    if (lies_last(&p) && amp_tensor_elements(a->input) > 0) {
+        AMP_TRY(make_output_like(&p));
+        return run_groups_last(&p, p.channels / a->num_groups);
+    }
     const bool short_rows = p.in->dtype != AMP_F64 && p.inner < SHORT_ROW;
     AMP_TRY(make_dense(&p, short_rows ? 0 : 2));
     AMP_TRY(make_output(&p));

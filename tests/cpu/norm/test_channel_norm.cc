@@ -111,6 +111,34 @@ TEST_F(ChannelNorm, LayoutsGiveTheSame) {
     EXPECT_EQ(amp_tensor_strides(y)[1], 1) << "channels stay last";
 }
 
+// Groups of every size, of one sample and several, whose channels lie last and stay so; the same bits from any number of threads.
+TEST_F(ChannelNorm, GroupsOfChannelsThatLieLast) {
+    const int before = amp_get_num_threads();
+    for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
+        for (int64_t batch : {1, 3}) {
+            for (int64_t channels : {6, 24, 516}) {
+                amp_tensor *lies =
+                    op("add", {op("mul", {random_tensor(dtype, {batch, 5, 7, channels}, 16), 2.0}), 0.5});
+                amp_tensor *x = op("permute", {lies, AMP_DIMS(0, 3, 1, 2)});
+                amp_tensor *w = random_tensor(dtype, {channels}, 17), *b = random_tensor(dtype, {channels}, 18);
+                for (int64_t groups : {int64_t(1), int64_t(3), channels}) {
+                    amp_set_num_threads(1);
+                    amp_tensor *y = op("group_norm", {x, groups, w, b});
+                    ASSERT_NE(y, nullptr) << amp_last_error();
+                    EXPECT_EQ(amp_tensor_strides(y)[1], 1) << "channels stay last";
+                    const std::vector<double> got = numbers_of(y);
+                    const std::vector<double> want = expected(numbers_of(x), size_t(channels), 35, size_t(groups),
+                                                              false, numbers_of(w), numbers_of(b), 1e-5);
+                    expect_near(y, want, tolerance_of(dtype));
+                    amp_set_num_threads(3);
+                    EXPECT_EQ(got, numbers_of(op("group_norm", {x, groups, w, b})));
+                }
+            }
+        }
+    }
+    amp_set_num_threads(before);
+}
+
 TEST_F(ChannelNorm, LargeMeansKeepTheirPrecision) {
     for (int64_t l : {1, 40, 5000}) {
         amp_tensor *x = op("add", {random_tensor(AMP_F32, {60, 2, l}, 8), tensor(AMP_F32, {2, 1}, {3000, -500})});
