@@ -50,6 +50,28 @@ static bool put_hardswish_by_clamp(amp_net *net, const amp_match *m) {
     return is_clamp(amp_match_node(m, "c"), 0, 6) && put_hardswish(net, m);
 }
 
+static int64_t elements_of(const amp_net_value *v) {
+    int64_t n = 1;
+    for (int d = 0; d < v->rank; d++) n *= v->shape[d];
+    return n;
+}
+
+/* x + x·g as x·(g + 1), for gates that many elements share: one pass over x in the place of two. */
+static bool put_raised_gate(amp_net *net, const amp_match *m) {
+    enum { SHARED = 8 };
+    const int x = amp_match_value(m, "x"), g = amp_match_value(m, "g"), made = net->nodes[m->root].results[0];
+    const amp_net_value *gate = &net->values[g], *product = &net->values[amp_match_value(m, "p")];
+    if (gate->constant || gate->dtype != AMP_F32 || product->dtype != net->values[made].dtype) return false;
+    if (elements_of(&net->values[x]) != elements_of(&net->values[made])) return false;
+    if (elements_of(gate) * SHARED > elements_of(&net->values[x])) return false;
+    const int raised = amp_net_value_like(net, g);
+    amp_net_node *node = raised < 0 ? NULL : amp_net_insert(net, m->root, "add.scalar", g, raised);
+    if (!node) return false;
+    *(amp_scalar *)amp_net_field(node, "other") = amp_float(1);
+    const amp_net_argument tensors[] = {{"input", x}, {"other", raised}};
+    return amp_net_rewrite(net, m->root + 1, "mul", tensors, 2) != NULL; /* else the sum is dead */
+}
+
 /* The mean over the last dimension alone, which is kept. */
 static bool is_mean_of_rows(const amp_net *net, const amp_net_node *node) {
     const amp_dims *dim = node ? amp_net_field(node, "dim") : NULL;
@@ -151,6 +173,7 @@ static const idiom idioms[] = {
     {"mul(x, mul(c=clamp(add(x, 3)), 0.1666667))", put_hardswish_by_clamp},
     {"mul(x, hardsigmoid(x))", put_hardswish},
     {"mul(x, sigmoid(x))", put_silu},
+    {"add(x, p=mul(x, g))", put_raised_gate},
 };
 
 /* Node k as one of the idioms. */

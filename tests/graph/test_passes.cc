@@ -90,6 +90,23 @@ TEST_F(Passes, GatesOfSigmoids) {
                     "sigmoid"));
 }
 
+TEST_F(Passes, AGateBesideWhatItGates) {
+    const auto gated = [](amp_tensor *t, amp_tensor *g) { return op("add", {op("mul", {g, t}), t}); };
+    const auto shared = [](amp_tensor *t) { return op("sigmoid", {op("mean", {t, AMP_DIMS(2, 3), true})}); };
+    EXPECT_EQ(calls([=](amp_tensor *t) { return gated(t, shared(t)); }, image), " add_scalar mean mul sigmoid");
+    // a gate for each element, one that is a constant, and a product that others read: nothing is gained
+    amp_tensor *fixed = random_tensor(AMP_F32, {1, 8, 1, 1}, 32);
+    EXPECT_EQ(calls([=](amp_tensor *t) { return gated(t, op("tanh", {t})); }, image), " add mul tanh");
+    EXPECT_EQ(calls([=](amp_tensor *t) { return gated(t, fixed); }, image), " add mul");
+    EXPECT_EQ(calls(
+                  [=](amp_tensor *t) {
+                      amp_tensor *p = op("mul", {t, shared(t)});
+                      return op("mul", {op("add", {t, p}), p});
+                  },
+                  image),
+              " add mean mul mul sigmoid");
+}
+
 TEST_F(Passes, HardSwishByClamp) {
     const auto by = [this](double low) {
         return calls(

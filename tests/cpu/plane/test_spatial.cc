@@ -31,6 +31,7 @@ std::vector<Call> calls_2d(amp_tensor *grid) {
         {"adaptive_avg_pool2d", {AMP_DIMS(4, 3)}, {}},
         {"adaptive_avg_pool2d", {AMP_DIMS(1)}, {}},
         {"max_pool2d", {AMP_DIMS(3), AMP_DIMS(2), AMP_DIMS(1)}, {}},
+        {"max_pool2d", {AMP_DIMS(2), AMP_DIMS(1)}, {}},
         {"max_pool2d", {AMP_DIMS(3), AMP_DIMS(1), AMP_DIMS(1), AMP_DIMS(2)}, {}},
         {"max_pool2d", {AMP_DIMS(2, 3), AMP_DIMS(3, 2), AMP_DIMS(1), AMP_DIMS(1), true}, {indices}, true},
         {"max_pool2d", {AMP_DIMS(3), AMP_DIMS(3), AMP_DIMS(0), AMP_DIMS(2)}, {indices}, true},
