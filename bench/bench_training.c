@@ -296,8 +296,8 @@ static void measure(const struct network *n, int precision, double seconds, line
         times[l->steps] = time_step(n, precision);
     l->seconds = bench_figure_of(times, l->steps);
     l->memory = resident("VmHWM:") - before;
-    watch_step(n, precision, &l->saved, &l->alive);
     l->last_loss = loss_of(n, precision);
+    watch_step(n, precision, &l->saved, &l->alive);
 }
 
 /* Threads do not come along into a child: it sets their number itself. */
