@@ -7,11 +7,14 @@
  * 8 × 128 tokens; minilm: 6 layers of width 384, 12 heads, 32 × 64 tokens; lstm: 2 layers of 512, batch 32, 64 steps. All but
  * resnet50 have the mean squared error. layers is bert whose layers are recomputed (amp_checkpoint). Weights, inputs and targets are
  * random. A step ends with gradients taken away; the first two are not counted. Memory is what the process held at most while it
- * stepped, beyond what it held before it made the network; so a table is made of one process for each line. With --serve each
+ * stepped, beyond what it held before it made the network; so a table is made of one process for each line. Of libamp's own: "saved",
+ * what the forward left alive (without cached casts), and "alive", the most that was alive in a step, as a second thread saw it. With --serve each
  * line of the standard input is answered by the seconds of a step and that memory in bytes, in turns with PyTorch
  * (bench/peers_training.py). */
 #define _GNU_SOURCE /* clock_gettime, fork */
 #define BENCH_NAME "bench_training"
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -191,6 +194,24 @@ static void forget_most_resident(void) {
     fclose(file);
 }
 
+static size_t alive(void) {
+    return amp_memory_statistics().live_bytes;
+}
+
+static struct {
+    pthread_t thread;
+    atomic_bool ends;
+    size_t most;
+} watch;
+
+static void *watch_alive(void *unused) {
+    while (!watch.ends) {
+        const size_t now = alive();
+        if (now > watch.most) watch.most = now;
+    }
+    return unused;
+}
+
 /* ---- A step ----------------------------------------------------------------------------------------------------- */
 
 static void make(const struct network *n) {
@@ -226,6 +247,23 @@ static double time_step(const struct network *n, int precision) {
     return bench_now() - start;
 }
 
+/* What the forward leaves to the backward, and the most that is alive in a step. */
+static void watch_step(const struct network *n, int precision, double *saved, double *most) {
+    watch.most = 0;
+    watch.ends = false;
+    bench_require(pthread_create(&watch.thread, NULL, watch_alive, NULL) == 0, "a thread");
+    time_step(n, precision);
+    watch.ends = true;
+    (void)pthread_join(watch.thread, NULL);
+    *most = (double)watch.most;
+    amp_scope {
+        amp_tensor *loss = NULL;
+        const size_t before = alive() - amp_cast_cache_statistics().bytes;
+        forward(n, precision, &loss);
+        *saved = (double)(alive() - amp_cast_cache_statistics().bytes - before);
+    }
+}
+
 static double loss_of(const struct network *n, int precision) {
     double value = 0;
     amp_scope {
@@ -241,7 +279,8 @@ static double loss_of(const struct network *n, int precision) {
 
 typedef struct line {
     bench_figure seconds;
-    double memory, first_loss, last_loss;
+    double memory, saved, alive; /* bytes */
+    double first_loss, last_loss;
     int steps;
 } line;
 
@@ -258,6 +297,7 @@ static void measure(const struct network *n, int precision, double seconds, line
     l->seconds = bench_figure_of(times, l->steps);
     l->memory = resident("VmHWM:") - before;
     l->last_loss = loss_of(n, precision);
+    watch_step(n, precision, &l->saved, &l->alive);
 }
 
 /* Threads do not come along into a child: it sets their number itself. */
@@ -359,22 +399,23 @@ static void measure_adamw(double *reached, double *probed) {
 
 static void print_line(const struct network *n, int precision, const line *l, FILE *json, bool *first) {
     const double ms = 1e3 * l->seconds.median, low = 1e3 * l->seconds.low, high = 1e3 * l->seconds.high;
-    printf("%-10s%-10s%12.2f%12.2f%12.2f%8d%12.1f%12.5f%12.5f\n", n->name, precision_names[precision], ms, low, high,
-           l->steps, 1e-6 * l->memory, l->first_loss, l->last_loss);
+    printf("%-10s%-10s%12.2f%12.2f%12.2f%8d%12.1f%10.1f%10.1f%12.5f%12.5f\n", n->name, precision_names[precision], ms,
+           low, high, l->steps, 1e-6 * l->memory, 1e-6 * l->saved, 1e-6 * l->alive, l->first_loss, l->last_loss);
     fflush(stdout);
     if (json)
         fprintf(json,
                 "%s\n {\"network\": \"%s\", \"precision\": \"%s\", \"ms\": %.4f, \"low_ms\": %.4f, \"high_ms\": %.4f, "
                 "\"steps\": %d, "
-                "\"memory_mb\": %.2f}",
-                *first ? "" : ",", n->name, precision_names[precision], ms, low, high, l->steps, 1e-6 * l->memory);
+                "\"memory_mb\": %.2f, \"saved_mb\": %.2f, \"alive_mb\": %.2f}",
+                *first ? "" : ",", n->name, precision_names[precision], ms, low, high, l->steps, 1e-6 * l->memory,
+                1e-6 * l->saved, 1e-6 * l->alive);
     *first = false;
 }
 
 static void print_table(const options *o, FILE *json) {
     bool first = true;
-    printf("%-10s%-10s%12s%12s%12s%8s%12s%12s%12s\n", "network", "type", "ms a step", "10 %", "90 %", "steps",
-           "MB at most", "first loss", "last loss");
+    printf("%-10s%-10s%12s%12s%12s%8s%12s%10s%10s%12s%12s\n", "network", "type", "ms a step", "10 %", "90 %", "steps",
+           "MB at most", "saved", "alive", "first loss", "last loss");
     for (int i = 0; i < NETWORKS; i++) {
         for (int p = 0; p < PRECISIONS; p++) {
             if (!bench_is_named(networks[i].name, o->only) || (o->precision >= 0 && o->precision != p)) continue;

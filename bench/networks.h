@@ -142,16 +142,30 @@ static amp_tensor *run_conv(const resnet *r, const conv_bn *c, amp_tensor *x) {
     return amp_batch_norm(y, c->mean, c->variance, c->norm.weight, c->norm.bias, .training = r->training);
 }
 
-static amp_tensor *run_resnet(const resnet *r, amp_tensor *x) {
+static amp_tensor *run_resnet_stem(const resnet *r, amp_tensor *x) {
     x = amp_relu_(run_conv(r, &r->first, x));
-    x = amp_max_pool2d(x, AMP_DIMS(3, 3), .stride = AMP_DIMS(2, 2), .padding = AMP_DIMS(1, 1));
-    for (int i = 0; i < RESNET_BLOCKS; i++) {
-        amp_tensor *y = amp_relu_(run_conv(r, &r->blocks[i].narrow, x));
-        y = run_conv(r, &r->blocks[i].wide, amp_relu_(run_conv(r, &r->blocks[i].middle, y)));
-        x = amp_relu_(amp_add_(y, r->blocks[i].shortcut.window ? run_conv(r, &r->blocks[i].shortcut, x) : x));
+    return amp_max_pool2d(x, AMP_DIMS(3, 3), .stride = AMP_DIMS(2, 2), .padding = AMP_DIMS(1, 1));
+}
+
+static amp_tensor *run_resnet_block(const resnet *r, int i, amp_tensor *x) {
+    amp_tensor *y = amp_relu_(run_conv(r, &r->blocks[i].narrow, x));
+    y = run_conv(r, &r->blocks[i].wide, amp_relu_(run_conv(r, &r->blocks[i].middle, y)));
+    return amp_relu_(amp_add_(y, r->blocks[i].shortcut.window ? run_conv(r, &r->blocks[i].shortcut, x) : x));
+}
+
+/* As in run_bert, what a block makes goes with it. */
+static amp_tensor *run_resnet(const resnet *r, amp_tensor *x) {
+    for (int i = -1; i < RESNET_BLOCKS; i++) {
+        amp_tensor *y = NULL;
+        amp_scope {
+            y = amp_keep(network_require(i < 0 ? run_resnet_stem(r, x) : run_resnet_block(r, i, x)));
+        }
+        if (i >= 0) amp_release(x);
+        x = y;
     }
-    x = amp_flatten(amp_adaptive_avg_pool2d(x, AMP_DIMS(1, 1)), 1);
-    return amp_linear(x, r->classifier.weight, r->classifier.bias);
+    amp_tensor *y = amp_flatten(amp_adaptive_avg_pool2d(x, AMP_DIMS(1, 1)), 1);
+    amp_release(x);
+    return amp_linear(y, r->classifier.weight, r->classifier.bias);
 }
 
 #endif /* AMP_BENCH_NETWORKS_H */

@@ -112,7 +112,8 @@ typedef amp_status (*amp_checkpoint_function)(void *context, amp_tensor *const *
  * regions and with the random numbers (of the CPU's default generator) of the first time, and recorded then: torch.utils.checkpoint. So
  * what it makes on the way needs no memory between. It must compute the same again; `context` lives until then; tensors that it takes
  * from elsewhere (weights) get their gradients as ever, and must not have been written since. The results require gradients wherever calls are recorded.
- * No gradients of gradients, and none for some inputs alone (amp_grad, .inputs). Errors: NULL among inputs or results; those of the function; all outputs are NULL then. */
+ * No gradients of gradients, and none for some inputs alone (amp_grad, .inputs). Errors: NULL among inputs or results; those of the function; all outputs are NULL then.
+ * Inputs and outputs may be one array: amp_checkpoint(layer, l, &x, 1, &x, 1). */
 AMP_API amp_status amp_checkpoint(amp_checkpoint_function function, void *context, amp_tensor *const *inputs,
                                   int input_count, amp_tensor **outputs, int output_count);
 

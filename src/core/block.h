@@ -10,9 +10,14 @@
 
 enum {
     AMP_BLOCK_HEADER = 64,
-    AMP_BLOCK_CLASSES = 192,
-    AMP_BLOCK_SMALLEST_LOG = 7,       /* the first class holds 128 bytes, header included */
-    AMP_BLOCK_SMALL_CLASSES = 4 * 10, /* up to 112 KiB; what is larger is cut and joined: large_blocks.h */
+    AMP_BLOCK_SMALLEST_LOG = 7, /* the first class holds 128 bytes, header included */
+    AMP_BLOCK_LARGE_LOG = 17,   /* classes up to 112 KiB are small; what is larger is cut and joined: large_blocks.h */
+    AMP_BLOCK_LONGEST_LOG = 62,
+    AMP_BLOCK_STEPS_LOG = 2,       /* of small classes four from one power of two to the next, … */
+    AMP_BLOCK_LARGE_STEPS_LOG = 6, /* of large ones 64: a matrix of weights leaves at most a 64th of its block unused */
+    AMP_BLOCK_SMALL_CLASSES = (AMP_BLOCK_LARGE_LOG - AMP_BLOCK_SMALLEST_LOG) << AMP_BLOCK_STEPS_LOG,
+    AMP_BLOCK_CLASSES =
+        AMP_BLOCK_SMALL_CLASSES + ((AMP_BLOCK_LONGEST_LOG - AMP_BLOCK_LARGE_LOG) << AMP_BLOCK_LARGE_STEPS_LOG),
 };
 
 typedef struct amp_block {
@@ -39,17 +44,32 @@ typedef struct amp_block {
 
 _Static_assert(sizeof(amp_block) <= AMP_BLOCK_HEADER, "the header must fit one alignment unit");
 
-/* Class k holds blocks of (4 + k % 4) << (SMALLEST_LOG - 2 + k / 4) bytes. */
+/* The k-th class from 1 << log on, of `1 << steps` from each power of two to the next. */
+static inline size_t amp_block_step_bytes(unsigned k, unsigned log, unsigned steps) {
+    return (((size_t)1 << steps) + (k & ((1u << steps) - 1))) << (log - steps + (k >> steps));
+}
+
+/* The first of them that holds so many bytes, more than 1 << log. */
+static inline unsigned amp_block_step_of(size_t bytes, unsigned log, unsigned steps) {
+    const unsigned last = 63u - (unsigned)__builtin_clzll((unsigned long long)(bytes - 1));
+    const unsigned step =
+        (unsigned)((bytes - 1) >> (last - steps)) & ((1u << steps) - 1); /* that bytes - 1 falls into */
+    return ((last - log) << steps) + step + 1;
+}
+
 static inline size_t amp_block_class_bytes(unsigned size_class) {
-    return (size_t)(4 + size_class % 4) << (AMP_BLOCK_SMALLEST_LOG - 2 + size_class / 4);
+    return size_class < AMP_BLOCK_SMALL_CLASSES
+               ? amp_block_step_bytes(size_class, AMP_BLOCK_SMALLEST_LOG, AMP_BLOCK_STEPS_LOG)
+               : amp_block_step_bytes(size_class - AMP_BLOCK_SMALL_CLASSES, AMP_BLOCK_LARGE_LOG,
+                                      AMP_BLOCK_LARGE_STEPS_LOG);
 }
 
 /* The smallest class that holds so many bytes. */
 static inline unsigned amp_block_class_of(size_t bytes) {
     if (bytes <= (size_t)1 << AMP_BLOCK_SMALLEST_LOG) return 0;
-    const unsigned log = 63u - (unsigned)__builtin_clzll((unsigned long long)(bytes - 1));
-    const unsigned quarter = (unsigned)((bytes - 1) >> (log - 2)) & 3u; /* of the step that bytes - 1 falls into */
-    return (log - AMP_BLOCK_SMALLEST_LOG) * 4 + quarter + 1;
+    if (bytes <= (size_t)1 << AMP_BLOCK_LARGE_LOG)
+        return amp_block_step_of(bytes, AMP_BLOCK_SMALLEST_LOG, AMP_BLOCK_STEPS_LOG);
+    return AMP_BLOCK_SMALL_CLASSES + amp_block_step_of(bytes, AMP_BLOCK_LARGE_LOG, AMP_BLOCK_LARGE_STEPS_LOG);
 }
 
 /* From the hook that is set now, or NULL. */

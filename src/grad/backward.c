@@ -278,7 +278,12 @@ static amp_status run_node(backward *b, const amp_arrival *arrival) {
                                 .saved = u.items};
     const amp_status status = run_function(b, node, &u, args);
     amp_free(u.given);
-    if (!b->retains) amp_grad_node_spend(node);
+    if (b->retains) return status;
+    if (b->is_selective) {
+        amp_grad_node_spend(node); /* nobody says that weights change after it */
+    } else {
+        amp_grad_node_spend_casts(node);
+    }
     return status;
 }
 

@@ -83,7 +83,7 @@ static amp_status fill(amp_grad_node *node, const checkpoint *c, amp_tensor *con
         int output = 0;
         amp_grad_node *before = amp_history_node(inputs[i], &output);
         if (before) node->edges[i] = (amp_grad_edge){amp_grad_node_retain(before), output, inputs[i]->dtype};
-        amp_saved_take(&node->slots[i], inputs[i], true);
+        amp_grad_node_save(node, i, inputs[i]);
     }
     amp_grad_node_number(node);
     return amp_pending_error();
@@ -139,17 +139,34 @@ static amp_status run_scoped(const checkpoint *c, amp_tensor *const *inputs, amp
     return status;
 }
 
+static amp_status check(const checkpoint *c, amp_tensor *const *inputs, amp_tensor **outputs) {
+    AMP_TRY(amp_pending_error());
+    if (!c->function || c->input_count < 0 || c->output_count < 1 || !outputs)
+        return amp_fail(AMP_ERROR_INVALID,
+                        "checkpoint: it takes a function, its inputs, and room for at least one result");
+    return check_tensors("input", inputs, c->input_count);
+}
+
+/* The function reads a list of its own: the caller's inputs may lie where the outputs go. */
+static amp_status run(checkpoint *c, amp_tensor *const *given, amp_tensor **outputs) {
+    const size_t bytes = (size_t)c->input_count * sizeof *given;
+    amp_tensor **inputs = amp_alloc(bytes);
+    if (!inputs) return amp_fail(AMP_ERROR_MEMORY, "checkpoint: no memory for a list of %d inputs", c->input_count);
+    if (bytes > 0) memcpy(inputs, given, bytes);
+    for (int i = 0; i < c->output_count; i++) outputs[i] = NULL;
+    c->random.struct_size = sizeof c->random;
+    amp_status status = amp_autocast_get_state(&c->regions, sizeof c->regions);
+    if (status == AMP_OK) status = amp_generator_get_state(amp_generator_default(AMP_DEVICE_CPU), &c->random);
+    if (status == AMP_OK) status = run_scoped(c, inputs, outputs);
+    amp_free(inputs);
+    return status;
+}
+
 amp_status amp_checkpoint(amp_checkpoint_function function, void *context, amp_tensor *const *inputs, int input_count,
                           amp_tensor **outputs, int output_count) {
     checkpoint c = {.function = function, .context = context, .input_count = input_count, .output_count = output_count};
-    for (int i = 0; outputs && i < output_count; i++) outputs[i] = NULL;
-    AMP_TRY(amp_pending_error());
-    if (!function || input_count < 0 || output_count < 1 || !outputs)
-        return amp_fail(AMP_ERROR_INVALID,
-                        "checkpoint: it takes a function, its inputs, and room for at least one result");
-    AMP_TRY(check_tensors("input", inputs, input_count));
-    c.random.struct_size = sizeof c.random;
-    AMP_TRY(amp_autocast_get_state(&c.regions, sizeof c.regions));
-    AMP_TRY(amp_generator_get_state(amp_generator_default(AMP_DEVICE_CPU), &c.random));
-    return run_scoped(&c, inputs, outputs);
+    amp_status status = check(&c, inputs, outputs);
+    if (status == AMP_OK) status = run(&c, inputs, outputs);
+    for (int i = 0; outputs && i < output_count && status != AMP_OK; i++) outputs[i] = NULL;
+    return status;
 }

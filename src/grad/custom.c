@@ -186,8 +186,14 @@ static void keep_saved(amp_grad_node *node, const forward *f) {
     for (int i = 0; i < f->call.record->saved_count; i++) {
         places[i] = place_of(f, f->call.saved[i], &others);
         if (places[i] == NO_PLACE) continue;
-        amp_saved *at = places[i] >= 0 ? &node->slots[places[i]] : &node->results[-1 - places[i]];
-        if (!at->storage) amp_saved_take(at, f->call.saved[i], true);
+        const bool is_slot = places[i] >= 0;
+        amp_saved *at = is_slot ? &node->slots[places[i]] : &node->results[-1 - places[i]];
+        if (at->storage) continue;
+        if (is_slot) {
+            amp_grad_node_save(node, places[i], f->call.saved[i]);
+        } else {
+            amp_saved_take(at, f->call.saved[i], true);
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 #include <limits.h>
 
 #include "core/memory.h"
+#include "policy/cast_cache.h"
 
 static atomic_uint_fast64_t sequences = 1;
 
@@ -133,24 +134,44 @@ amp_grad_node *amp_grad_node_retain(amp_grad_node *node) {
     return node;
 }
 
-static bool let_go(amp_saved *saved, int count) {
-    bool any = false;
-    for (int i = 0; i < count; i++) {
-        any |= saved[i].storage != NULL;
-        amp_storage_drop(saved[i].storage);
-        saved[i].storage = NULL;
-    }
+/* The leaf whose elements the slot has; NULL: it has none, or no leaf's. */
+static amp_grad_node *kept_leaf(const amp_grad_node *node, int slot) {
+    amp_grad_node *from = node->slots[slot].storage ? node->edges[slot].node : NULL;
+    return from && !from->row ? from : NULL;
+}
+
+void amp_grad_node_save(amp_grad_node *node, int slot, const amp_tensor *tensor) {
+    amp_saved_take(&node->slots[slot], tensor, true);
+    amp_grad_node *leaf = kept_leaf(node, slot);
+    if (leaf) atomic_fetch_add_explicit(&leaf->keepers, 1, memory_order_relaxed);
+}
+
+static bool let_go(amp_saved *saved) {
+    const bool any = saved->storage != NULL;
+    amp_storage_drop(saved->storage);
+    saved->storage = NULL;
     return any;
 }
 
 void amp_grad_node_spend(amp_grad_node *node) {
-    const bool arguments = let_go(node->slots, node->slot_count);
-    const bool results = let_go(node->results, node->result_count);
-    node->is_spent |= arguments || results;
+    for (int i = 0; i < node->slot_count; i++) {
+        amp_grad_node *leaf = kept_leaf(node, i);
+        if (leaf) atomic_fetch_sub_explicit(&leaf->keepers, 1, memory_order_relaxed);
+        node->is_spent |= let_go(&node->slots[i]);
+    }
+    for (int i = 0; i < node->result_count; i++) node->is_spent |= let_go(&node->results[i]);
+}
+
+void amp_grad_node_spend_casts(amp_grad_node *node) {
+    for (int i = 0; i < node->slot_count; i++) {
+        const amp_grad_node *leaf = kept_leaf(node, i);
+        if (leaf && atomic_load_explicit(&leaf->keepers, memory_order_relaxed) == 1)
+            amp_casts_drop_of(node->slots[i].storage);
+    }
+    amp_grad_node_spend(node);
 }
 
 static void free_node(amp_grad_node *node) {
-    amp_grad_node_spend(node);
     free_hooks(node);
     amp_grad_cell_drop(node->cell);
     if (node->owns_results) amp_free(node->results);
@@ -164,6 +185,7 @@ void amp_grad_node_drop(amp_grad_node *node) {
     while (dead) {
         amp_grad_node *const gone = dead;
         dead = gone->next_dead;
+        amp_grad_node_spend(gone); /* which counts at leaves, while it holds them */
         for (int i = 0; i < gone->slot_count; i++) {
             amp_grad_node *const before = gone->edges[i].node;
             if (!before || !is_last(&before->references)) continue;

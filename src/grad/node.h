@@ -64,6 +64,7 @@ typedef struct amp_grad_node {
     bool may_create;     /* of no op, and its function calls ops only, which create_graph may record */
     bool is_spent;       /* what it saved is gone */
     amp_grad_cell *cell; /* a leaf's */
+    atomic_int keepers;  /* of a leaf: saved slots of nodes that were not gone over yet */
     amp_grad_hook *hooks;
     struct amp_grad_node *next_dead;
 } amp_grad_node;
@@ -79,8 +80,13 @@ amp_grad_node *amp_grad_leaf_new(amp_grad_cell *cell);
 amp_grad_node *amp_grad_node_retain(amp_grad_node *node);
 /* Frees without recursion, however long the tape. NULL is allowed. */
 void amp_grad_node_drop(amp_grad_node *node);
+/* Saves the elements of an argument, whose edge it has. */
+void amp_grad_node_save(amp_grad_node *node, int slot, const amp_tensor *tensor);
 /* Lets what it saved go. */
 void amp_grad_node_spend(amp_grad_node *node);
+/* … and of the leaves that nobody else has saved the casts: their gradients have come, and they are written next. So packed forms of all
+ * weights and gradients of all weights are never there at once. */
+void amp_grad_node_spend_casts(amp_grad_node *node);
 
 amp_grad_cell *amp_grad_cell_new(void);
 amp_grad_cell *amp_grad_cell_retain(amp_grad_cell *cell);

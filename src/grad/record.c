@@ -142,7 +142,11 @@ static amp_status visit_saved(amp_call *call, amp_grad_node *node, int argument,
     if (keep && t->source && t->cast_life == AMP_CAST_ONCE) AMP_TRY(amp_call_materialize(call, t));
     amp_tensor *saved = keep && t == call->target ? before_writing(call, t) : t;
     if (!saved) return amp_pending_error();
-    amp_saved_take(&node->slots[slot], saved, keep);
+    if (keep) {
+        amp_grad_node_save(node, slot, saved);
+    } else {
+        amp_saved_take(&node->slots[slot], saved, false);
+    }
     return AMP_OK;
 }
 

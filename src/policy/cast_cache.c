@@ -13,10 +13,9 @@
 #include "core/memory.h"
 #include "core/struct_size.h"
 
-static void forget(amp_storage *storage);
-
+/* Those of a storage that goes. */
 __attribute__((constructor)) static void watch_storages(void) {
-    amp_storage_on_drop(AMP_KEEPER_CASTS, forget);
+    amp_storage_on_drop(AMP_KEEPER_CASTS, amp_casts_drop_of);
 }
 
 static amp_cast *newest, *oldest;
@@ -307,8 +306,7 @@ AMP_HOT amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_pos
     return weight_position && !made_by_op ? AMP_CAST_PERSISTENT : AMP_CAST_ONCE;
 }
 
-/* The storage goes: drops its casts. */
-static void forget(amp_storage *storage) {
+void amp_casts_drop_of(amp_storage *storage) {
     amp_cast *chain = NULL;
     amp_lock(AMP_LOCK_CASTS);
     while (casts_of(storage)) unlink_onto(casts_of(storage), &chain);

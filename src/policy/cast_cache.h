@@ -83,6 +83,9 @@ amp_status amp_cast_offer(const amp_cast_key *key, amp_storage *memory);
 /* The storage's casts that stay, are up to date and of a size that their key tells: up to `most`, retained. */
 int amp_casts_kept_of(amp_storage *storage, amp_cast **casts, int most);
 
+/* Drops the storage's casts. */
+void amp_casts_drop_of(amp_storage *storage);
+
 /* PERSISTENT for a parameter, and for a tensor in a weight position that no op made; else ONCE. */
 amp_cast_life amp_cast_life_of(const amp_tensor *source, bool weight_position);
 

@@ -205,6 +205,19 @@ TEST_F(Memory, EverySizeGetsItsBytes) {
     }
 }
 
+// 768 × 768 and 3072 × 768 of f32 are just above a power of two and a quarter's step from it.
+TEST_F(Memory, LargeBlocksAreHardlyLargerThanAskedFor) {
+    const size_t slack = 128 << 10; // the rest of a kept block that would be too small to be cut off
+    for (size_t bytes : {size_t(8) << 20, size_t(3072 * 768 * 4), size_t(10'500'001), size_t(40'000'000)}) {
+        const size_t before = amp_memory_statistics().live_bytes;
+        void *block = amp_alloc(bytes);
+        const size_t taken = amp_memory_statistics().live_bytes - before;
+        amp_free(block);
+        EXPECT_GE(taken, bytes);
+        EXPECT_LE(taken, bytes + bytes / 64 + slack) << bytes;
+    }
+}
+
 TEST_F(Memory, LargeBlocksBeginAtAHugePage) {
     constexpr size_t huge = size_t(2) << 20;
     for (const size_t bytes : {huge, 2 * huge - 64, 2 * huge, 5 * huge + 1}) {
