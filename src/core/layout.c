@@ -34,6 +34,15 @@ void amp_take_layout(amp_tensor *fresh, const amp_tensor *like) {
     }
 }
 
+bool amp_fills_memory(const amp_tensor *t) {
+    int64_t reach = 1;
+    for (int d = 0; d < t->rank; d++) {
+        if (t->shape[d] > 1 && t->strides[d] <= 0) return false;
+        reach += (t->shape[d] - 1) * t->strides[d];
+    }
+    return reach == amp_tensor_elements(t);
+}
+
 bool amp_broadcast_shapes(int rank_a, const int64_t *a, int rank_b, const int64_t *b, int *rank, int64_t *shape) {
     *rank = rank_a > rank_b ? rank_a : rank_b;
     for (int d = *rank - 1; d >= 0; d--) { /* from the last: `shape` may be `a` or `b` */

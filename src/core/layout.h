@@ -19,6 +19,9 @@ void amp_channels_last_strides(int rank, const int64_t *shape, int64_t *strides)
  * `like` prefers it, else what it is. */
 void amp_take_layout(amp_tensor *fresh, const amp_tensor *like);
 
+/* The elements fill their memory, in whichever order of dimensions. */
+bool amp_fills_memory(const amp_tensor *t);
+
 /* The common shape of two: extents match, or one of them is 1, or is missing on the left. False: they do not fit. */
 bool amp_broadcast_shapes(int rank_a, const int64_t *a, int rank_b, const int64_t *b, int *rank, int64_t *shape);
 

@@ -41,6 +41,8 @@ amp_status amp_cpu_pool_average(amp_call *call, const amp_pool *p, amp_tensor *i
                                 const int64_t *divisor);
 amp_status amp_cpu_pool_maximum(amp_call *call, const amp_pool *p, amp_tensor *input, bool with_places);
 amp_status amp_cpu_unscale(amp_call *call, const amp_tensor_list *grads, amp_tensor *found, const amp_tensor *factor);
+amp_status amp_cpu_clip(amp_call *call, const amp_tensor_list *grads, double factor, double limit);
+amp_status amp_cpu_norms(amp_call *call, const amp_tensor_list *grads, amp_tensor *out);
 amp_status amp_cpu_update(amp_call *call, const amp_update *u);
 amp_status amp_cpu_pool_fractional(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *samples,
                                    const int64_t kernel[AMP_SPATIAL_DIMS], bool with_places);

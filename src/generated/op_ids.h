@@ -542,6 +542,8 @@ enum {
     AMP_OP_ID_fft_ifftshift,
     AMP_OP_ID_stft,
     AMP_OP_ID_foreach_non_finite_check_and_unscale,
+    AMP_OP_ID_foreach_norm,
+    AMP_OP_ID_foreach_clip,
     AMP_OP_ID_optimizer_update,
     AMP_OP_ID_COUNT
 };

@@ -3507,15 +3507,26 @@ static const amp_arg_info args_foreach_non_finite_check_and_unscale[] = {
     {"inv_scale", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_UNCAST, offsetof(amp_foreach_non_finite_check_and_unscale_args, inv_scale), 0, NO_DEFAULT},
 };
 _Static_assert(sizeof(amp_foreach_non_finite_check_and_unscale_args) == 48, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_foreach_norm[] = {
+    {"grads", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_UNCAST, offsetof(amp_foreach_norm_args, grads), 0, NO_DEFAULT},
+    {"ord", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_foreach_norm_args, ord), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_foreach_norm_args) == 40, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_foreach_clip[] = {
+    {"grads", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_MUTATED, offsetof(amp_foreach_clip_args, grads), 0, NO_DEFAULT},
+    {"factor", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_foreach_clip_args, factor), 0, NO_DEFAULT},
+    {"limit", AMP_ARG_FLOAT, AMP_ARG_REQUIRED, offsetof(amp_foreach_clip_args, limit), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_foreach_clip_args) == 48, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_optimizer_update[] = {
-    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_MUTATED, offsetof(amp_optimizer_update_args, input), 0, NO_DEFAULT},
-    {"grad", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_optimizer_update_args, grad), 0, NO_DEFAULT},
+    {"input", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_MUTATED, offsetof(amp_optimizer_update_args, input), 0, NO_DEFAULT},
+    {"grad", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED, offsetof(amp_optimizer_update_args, grad), 0, NO_DEFAULT},
     {"state", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_MUTATED, offsetof(amp_optimizer_update_args, state), 0, NO_DEFAULT},
     {"algorithm", AMP_ARG_STRING, AMP_ARG_REQUIRED, offsetof(amp_optimizer_update_args, algorithm), 0, NO_DEFAULT},
     {"numbers", AMP_ARG_FLOATS, AMP_ARG_REQUIRED, offsetof(amp_optimizer_update_args, numbers), 0, NO_DEFAULT},
-    {"copy", AMP_ARG_TENSOR, AMP_ARG_MUTATED | AMP_ARG_NULLABLE, offsetof(amp_optimizer_update_args, copy), 0, NO_DEFAULT},
+    {"copy", AMP_ARG_TENSOR_LIST, AMP_ARG_REQUIRED | AMP_ARG_MUTATED, offsetof(amp_optimizer_update_args, copy), 0, NO_DEFAULT},
 };
-_Static_assert(sizeof(amp_optimizer_update_args) == 136, "C_SIZES of gen_ops.py");
+_Static_assert(sizeof(amp_optimizer_update_args) == 184, "C_SIZES of gen_ops.py");
 
 const amp_op_info amp_op_table[] = {
     {AMP_OP_ID_zeros, "zeros", "", "zeros",
@@ -6746,10 +6757,22 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_foreach_non_finite_check_and_unscale_args), 48, args_foreach_non_finite_check_and_unscale, 3, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE | AMP_OP_MUTATES, NULL, "it is for gradients",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_foreach_norm, "foreach_norm", "", "foreach_norm",
+     "foreach_norm(Tensor[] grads, float ord) -> Tensor",
+     "The norm of every tensor by itself, of order ord, in f64, of which squares of f32 do not overflow: as many elements as there are tensors, which have floating dtypes and any shapes. Of order 2, all are read in one pass. The same bits for any number of threads. torch._foreach_norm.",
+     NULL, sizeof(amp_foreach_norm_args), 40, args_foreach_norm, 2, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE, NULL, "it is for gradients",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_foreach_clip, "foreach_clip", "", "foreach_clip",
+     "foreach_clip(Tensor(a!)[] grads, float factor, float limit) -> Tensor",
+     "Every element times factor, and then no further from 0 than limit, in place, in one pass over all tensors: what clipping does to gradients. An infinite limit is none; NaN stays. In f32 (f64 for f64), rounded once. Gradients have floating dtypes and any strides, and no two elements of one share memory; one that is there twice is scaled twice. The result is the first of them. After an error no gradient was changed, or, if the device failed or memory ran out, some. torch._foreach_mul_, torch._foreach_clamp_max_.",
+     NULL, sizeof(amp_foreach_clip_args), 48, args_foreach_clip, 3, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE | AMP_OP_MUTATES, NULL, "it is for gradients",
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_optimizer_update, "optimizer_update", "", "optimizer_update",
-     "optimizer_update(Tensor(a!) input, Tensor grad, Tensor(b!)[] state, str algorithm, float[] numbers, Tensor(c!)? copy=None) -> Tensor",
-     "One step of an optimizer over one parameter, in place, in one pass: what amp_optimizer_step calls. algorithm is sgd, adam, adagrad, rmsprop, adadelta, nadam, radam or adamax; state has its tensors in PyTorch's order (adam: exp_avg, exp_avg_sq and, for amsgrad, max_exp_avg_sq) in the shape and dtype of input; numbers are what the host has computed of the options, in the order of src/steps/steps.h. Arithmetic is in f32 (f64 for f64), and each tensor is rounded once. grad has any floating dtype; copy, of input's shape, gets the new values in its own dtype. The result is input.",
-     NULL, sizeof(amp_optimizer_update_args), 136, args_optimizer_update, 6, 1, "out",
+     "optimizer_update(Tensor(a!)[] input, Tensor[] grad, Tensor(b!)[] state, str algorithm, float[] numbers, Tensor(c!)[] copy) -> Tensor",
+     "One step of an optimizer over a list of parameters, in place, in one pass: what amp_optimizer_step calls. algorithm is sgd, adam, adagrad, rmsprop, adadelta, nadam, radam or adamax; state has its tensors in PyTorch's order (adam: exp_avg, exp_avg_sq and, for amsgrad, max_exp_avg_sq), each kind for all parameters before the next, in the shape and dtype of its parameter; numbers are what the host has computed of the options, in the order of src/steps/steps.h. Arithmetic is in f32 (f64 for f64), and each tensor is rounded once. grad has a gradient for each parameter, of any floating dtype; copy is empty, or has a tensor for each, which gets the new values in its own dtype. Tensors of the lists may lie in any order in memory; the bits are the same for any number of threads. The result is the first of input. After an error nothing was written, but if memory ran out behind the step: then some tensors whose elements lie apart.",
+     NULL, sizeof(amp_optimizer_update_args), 184, args_optimizer_update, 6, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_NOT_DIFFERENTIABLE | AMP_OP_MUTATES, NULL, "it writes parameters",
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
 };
@@ -6959,7 +6982,9 @@ const amp_op_name amp_op_names[] = {
     {"fmod", AMP_OP_ID_fmod},
     {"fmod.scalar", AMP_OP_ID_fmod_scalar},
     {"fmod_scalar", AMP_OP_ID_fmod_scalar},
+    {"foreach_clip", AMP_OP_ID_foreach_clip},
     {"foreach_non_finite_check_and_unscale", AMP_OP_ID_foreach_non_finite_check_and_unscale},
+    {"foreach_norm", AMP_OP_ID_foreach_norm},
     {"fractional_max_pool2d", AMP_OP_ID_fractional_max_pool2d},
     {"fractional_max_pool3d", AMP_OP_ID_fractional_max_pool3d},
     {"frobenius_norm", AMP_OP_ID_frobenius_norm},
@@ -7367,4 +7392,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 608;
+const int amp_op_name_count = 610;

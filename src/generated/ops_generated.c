@@ -3780,6 +3780,14 @@ FITS(foreach_non_finite_check_and_unscale);
 amp_tensor *amp_foreach_non_finite_check_and_unscale_call(const amp_foreach_non_finite_check_and_unscale_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_foreach_non_finite_check_and_unscale], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(foreach_norm);
+amp_tensor *amp_foreach_norm_call(const amp_foreach_norm_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_foreach_norm], AMP_FORM_FUNCTION, args, NULL);
+}
+FITS(foreach_clip);
+amp_tensor *amp_foreach_clip_call(const amp_foreach_clip_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_foreach_clip], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(optimizer_update);
 amp_tensor *amp_optimizer_update_call(const amp_optimizer_update_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_optimizer_update], AMP_FORM_FUNCTION, args, NULL);

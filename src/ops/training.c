@@ -1,6 +1,11 @@
-/* The ops of training: what may be unscaled, and what an optimizer may update; tensors whose elements lie otherwise. */
+/* The ops of training, over lists: gradients unscaled, measured and clipped, and what an optimizer may update; tensors whose elements
+ * lie otherwise. */
+#include <math.h>
+
 #include "amp/ops.h"
 #include "call/backend.h"
+#include "core/layout.h"
+#include "core/memory.h"
 #include "core/near_name.h"
 #include "steps/steps.h"
 
@@ -12,20 +17,86 @@ static amp_status check_number(const amp_call *call, const char *name, const amp
                     "%s: '%s' is %s; expected one f32 element", amp_call_name(call), name, amp_describe(t));
 }
 
-static amp_status check_gradient(const amp_call *call, const amp_tensor *t) {
-    if (amp_dtype_is_floating(t->dtype)) return AMP_OK;
-    return amp_fail(AMP_ERROR_DTYPE, "%s: a tensor of 'grads' is %s; expected a floating dtype", amp_call_name(call),
-                    amp_describe(t));
+static amp_status check_gradients(const amp_call *call, const amp_tensor_list *grads) {
+    for (int64_t i = 0; i < grads->count; i++) {
+        if (!amp_dtype_is_floating(grads->items[i]->dtype))
+            return amp_fail(AMP_ERROR_DTYPE, "%s: a tensor of 'grads' is %s; expected a floating dtype",
+                            amp_call_name(call), amp_describe(grads->items[i]));
+    }
+    return AMP_OK;
 }
 
 amp_status amp_op_foreach_non_finite_check_and_unscale(amp_call *call) {
     const amp_foreach_non_finite_check_and_unscale_args *a = call->args;
     AMP_TRY(check_number(call, "found_inf", a->found_inf));
     AMP_TRY(check_number(call, "inv_scale", a->inv_scale));
-    for (int64_t i = 0; i < a->grads.count; i++) AMP_TRY(check_gradient(call, a->grads.items[i]));
+    AMP_TRY(check_gradients(call, &a->grads));
     AMP_TRY(amp_steps_of(call)->unscale(call, &a->grads, a->found_inf, a->inv_scale));
     call->outputs[0] = a->found_inf;
     return AMP_OK;
+}
+
+/* The result is made before anything is written: else a step that was done could still fail. */
+static amp_status give(amp_call *call, amp_tensor *t) {
+    call->outputs[0] = amp_tensor_view(amp_call_name(call), t, t->rank, t->shape, t->strides, t->offset);
+    return call->outputs[0] ? AMP_OK : amp_pending_error();
+}
+
+/* ---- foreach_norm, foreach_clip --------------------------------------------------------------------------------------- */
+
+/* By blocks of memory: of those with gaps, of dense copies. */
+static amp_status norm_all(amp_call *call, const amp_tensor_list *grads, amp_tensor *out) {
+    amp_tensor **dense = amp_alloc((size_t)grads->count * sizeof *dense);
+    if (!dense) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory", amp_call_name(call));
+    amp_status status = AMP_OK;
+    for (int64_t i = 0; i < grads->count && status == AMP_OK; i++) {
+        dense[i] = amp_fills_memory(grads->items[i]) ? grads->items[i] : amp_contiguous(grads->items[i]);
+        if (!dense[i]) status = amp_pending_error();
+    }
+    const amp_tensor_list list = {.items = dense, .count = grads->count};
+    if (status == AMP_OK) status = amp_steps_of(call)->norms(call, &list, out);
+    amp_free(dense);
+    return status;
+}
+
+static amp_status norm_each(const amp_tensor_list *grads, double ord, amp_tensor *out) {
+    for (int64_t i = 0; i < grads->count; i++) {
+        amp_tensor *norm = amp_linalg_vector_norm(grads->items[i], .ord = amp_float(ord), .dtype = AMP_F64);
+        amp_tensor *place = norm ? amp_select(out, 0, i) : NULL;
+        if (!place) return amp_pending_error();
+        AMP_TRY(amp_copy_tensor(place, norm));
+    }
+    return AMP_OK;
+}
+
+amp_status amp_op_foreach_norm(amp_call *call) {
+    const amp_foreach_norm_args *a = call->args;
+    AMP_TRY(check_gradients(call, &a->grads));
+    amp_tensor *out = amp_call_output(call, 0, AMP_F64, 1, &a->grads.count);
+    if (!out) return amp_pending_error();
+    const bool by_blocks = a->ord == 2 && amp_steps_of(call)->norms;
+    return by_blocks ? norm_all(call, &a->grads, out) : norm_each(&a->grads, a->ord, out);
+}
+
+static amp_status clip_each(const amp_tensor_list *grads, double factor, double limit) {
+    for (int64_t i = 0; i < grads->count; i++) {
+        amp_tensor *g = grads->items[i];
+        if (factor != 1 && !amp_mul_scalar_(g, amp_float(factor))) return amp_pending_error();
+        if (limit < INFINITY && !amp_clamp_(g, .min = amp_float(-limit), .max = amp_float(limit)))
+            return amp_pending_error();
+    }
+    return AMP_OK;
+}
+
+amp_status amp_op_foreach_clip(amp_call *call) {
+    const amp_foreach_clip_args *a = call->args;
+    AMP_TRY(check_gradients(call, &a->grads));
+    if (a->grads.count == 0)
+        return amp_fail(AMP_ERROR_INVALID, "%s: the argument 'grads' is an empty list of tensors", amp_call_name(call));
+    AMP_TRY(give(call, a->grads.items[0]));
+    const bool by_step = amp_steps_of(call)->clip != NULL;
+    return by_step ? amp_steps_of(call)->clip(call, &a->grads, a->factor, a->limit)
+                   : clip_each(&a->grads, a->factor, a->limit);
 }
 
 /* ---- optimizer_update -------------------------------------------------------------------------------------------------- */
@@ -64,80 +135,112 @@ static amp_status check_tensor(const amp_call *call, const char *name, const amp
 }
 
 /* RMSprop has a state for each of momentum and centering. */
-static bool has_states(amp_update_kind which, const double *numbers, int64_t count) {
+static bool has_states(amp_update_kind which, const double *numbers, int64_t kinds_of_state) {
     const kind *k = &kinds[which];
-    if (which == AMP_UPDATE_RMSPROP) return count == 1 + (numbers[5] != 0) + (numbers[6] != 0);
-    return count >= k->least_states && count <= k->most_states;
+    if (which == AMP_UPDATE_RMSPROP) return kinds_of_state == 1 + (numbers[5] != 0) + (numbers[6] != 0);
+    return kinds_of_state >= k->least_states && kinds_of_state <= k->most_states;
+}
+
+static amp_status check_counts(const amp_call *call, const amp_optimizer_update_args *a, amp_update_kind which) {
+    const kind *k = &kinds[which];
+    const char *const op = amp_call_name(call);
+    const int64_t count = a->input.count;
+    if (count == 0) return amp_fail(AMP_ERROR_INVALID, "%s: the argument 'input' is an empty list of tensors", op);
+    if (a->grad.count != count || (a->copy.count != 0 && a->copy.count != count))
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'input' has %lld tensors, 'grad' %lld, 'copy' %lld; expected as many",
+                        op, (long long)count, (long long)a->grad.count, (long long)a->copy.count);
+    if (a->numbers.count != k->numbers)
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'numbers' has %d; expected the %d of %s", op, a->numbers.count,
+                        k->numbers, k->name);
+    if (a->state.count % count != 0 || !has_states(which, a->numbers.values, a->state.count / count))
+        return amp_fail(AMP_ERROR_INVALID, "%s: 'state' has %lld tensors for %lld, which %s has not with these numbers",
+                        op, (long long)a->state.count, (long long)count, k->name);
+    return AMP_OK;
+}
+
+static amp_status check_list(const amp_call *call, const char *name, const amp_tensor_list *list,
+                             const amp_tensor_list *inputs, bool of_their_dtypes) {
+    for (int64_t i = 0; i < list->count; i++)
+        AMP_TRY(check_tensor(call, name, list->items[i], inputs->items[i % inputs->count], of_their_dtypes));
+    return AMP_OK;
 }
 
 static amp_status check(const amp_call *call, const amp_optimizer_update_args *a, amp_update_kind *which) {
     AMP_TRY(find_kind(call, a->algorithm, which));
-    const kind *k = &kinds[*which];
-    if (a->numbers.count != k->numbers)
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'numbers' has %d; expected the %d of %s", amp_call_name(call),
-                        a->numbers.count, k->numbers, k->name);
-    if (!has_states(*which, a->numbers.values, a->state.count))
-        return amp_fail(AMP_ERROR_INVALID, "%s: 'state' has %lld tensors, which %s has not with these numbers",
-                        amp_call_name(call), (long long)a->state.count, k->name);
-    AMP_TRY(check_tensor(call, "input", a->input, a->input, false));
-    AMP_TRY(check_tensor(call, "grad", a->grad, a->input, false));
-    for (int64_t i = 0; i < a->state.count; i++)
-        AMP_TRY(check_tensor(call, "state", a->state.items[i], a->input, true));
-    return a->copy ? check_tensor(call, "copy", a->copy, a->input, false) : AMP_OK;
+    AMP_TRY(check_counts(call, a, *which));
+    AMP_TRY(check_list(call, "input", &a->input, &a->input, false));
+    AMP_TRY(check_list(call, "grad", &a->grad, &a->input, false));
+    AMP_TRY(check_list(call, "state", &a->state, &a->input, true));
+    return check_list(call, "copy", &a->copy, &a->input, false);
 }
 
-enum { MOST_TENSORS = 3 + AMP_UPDATE_STATES, PARAMETER = 0, GRADIENT, COPY, STATES };
+/* The lists one behind the other, each with a tensor for every parameter. */
+enum { GRADIENTS = 1, STATES };
 
-/* The elements fill their memory, in whichever order of dimensions. */
-static bool fills_memory(const amp_tensor *t) {
-    int64_t reach = 1;
-    for (int d = 0; d < t->rank; d++) {
-        if (t->shape[d] > 1 && t->strides[d] <= 0) return false;
-        reach += (t->shape[d] - 1) * t->strides[d];
+/* How many; the last may be of copies. */
+static int lists_of(const amp_optimizer_update_args *a) {
+    return (int)(2 + (a->state.count + a->copy.count) / a->input.count);
+}
+
+static void gather(const amp_optimizer_update_args *a, amp_tensor **all) {
+    const amp_tensor_list *const lists[] = {&a->input, &a->grad, &a->state, &a->copy};
+    for (int k = 0; k < 4; k++) {
+        for (int64_t i = 0; i < lists[k]->count; i++) *all++ = lists[k]->items[i];
     }
-    return reach == amp_tensor_elements(t);
 }
 
-static bool lie_alike(amp_tensor *const *tensors) {
-    if (!fills_memory(tensors[PARAMETER])) return false;
-    for (int i = 1; i < MOST_TENSORS; i++) {
-        if (tensors[i] && !amp_same_layout(tensors[i], tensors[PARAMETER])) return false;
+static bool lie_alike(amp_tensor *const *all, int lists, int64_t count, int64_t index) {
+    if (!amp_fills_memory(all[index])) return false;
+    for (int k = 1; k < lists; k++) {
+        if (!amp_same_layout(all[k * count + index], all[index])) return false;
     }
     return true;
 }
 
-static amp_status update(amp_call *call, amp_update *u, amp_tensor *const *tensors) {
-    u->parameter = tensors[PARAMETER];
-    u->gradient = tensors[GRADIENT];
-    u->copy = tensors[COPY];
-    for (int k = 0; k < AMP_UPDATE_STATES; k++) u->states[k] = tensors[STATES + k];
-    return amp_steps_of(call)->update(call, u);
-}
-
-/* By way of dense copies of those that are not, which are then copied back. */
-static amp_status update_copies(amp_call *call, amp_update *u, amp_tensor *const *tensors) {
-    amp_tensor *dense[MOST_TENSORS] = {NULL};
-    for (int i = 0; i < MOST_TENSORS; i++) {
-        if (!tensors[i]) continue;
-        dense[i] = amp_tensor_is_dense(tensors[i]) ? tensors[i] : amp_contiguous(tensors[i]);
-        if (!dense[i]) return amp_pending_error();
-    }
-    AMP_TRY(update(call, u, dense));
-    for (int i = 0; i < MOST_TENSORS; i++) {
-        if (i == GRADIENT || dense[i] == tensors[i]) continue;
-        if (!amp_copy_(tensors[i], dense[i])) return amp_pending_error();
+/* In the place of tensors that do not lie alike come dense copies of those that are not dense. */
+static amp_status make_alike(amp_tensor **all, int lists, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        if (lie_alike(all, lists, count, i)) continue;
+        for (int k = 0; k < lists; k++) {
+            amp_tensor **t = &all[k * count + i];
+            if (!amp_tensor_is_dense(*t)) *t = amp_contiguous(*t);
+            if (!*t) return amp_pending_error();
+        }
     }
     return AMP_OK;
+}
+
+static amp_status copy_back(const amp_tensor_list *to, amp_tensor *const *from) {
+    for (int64_t i = 0; i < to->count; i++) {
+        if (to->items[i] != from[i]) AMP_TRY(amp_copy_tensor(to->items[i], from[i]));
+    }
+    return AMP_OK;
+}
+
+static amp_status update(amp_call *call, amp_update_kind which, amp_tensor **all) {
+    const amp_optimizer_update_args *a = call->args;
+    const int64_t count = a->input.count, states = a->state.count / count;
+    amp_update u = {.kind = which, .count = count, .parameters = all, .gradients = all + GRADIENTS * count};
+    memcpy(u.numbers, a->numbers.values, sizeof u.numbers);
+    for (int64_t k = 0; k < states; k++) u.states[k] = all + (STATES + k) * count;
+    amp_tensor *const *copies = all + (STATES + states) * count;
+    if (a->copy.count) u.copies = copies;
+    gather(a, all);
+    AMP_TRY(make_alike(all, lists_of(a), count));
+    AMP_TRY(amp_steps_of(call)->update(call, &u));
+    AMP_TRY(copy_back(&a->input, u.parameters));
+    AMP_TRY(copy_back(&a->state, all + STATES * count));
+    return copy_back(&a->copy, copies);
 }
 
 amp_status amp_op_optimizer_update(amp_call *call) {
     const amp_optimizer_update_args *a = call->args;
-    amp_update u = {.kind = AMP_UPDATE_SGD};
-    AMP_TRY(check(call, a, &u.kind));
-    memcpy(u.numbers, a->numbers.values, sizeof u.numbers);
-    amp_tensor *tensors[MOST_TENSORS] = {[PARAMETER] = a->input, [GRADIENT] = a->grad, [COPY] = a->copy};
-    for (int64_t i = 0; i < a->state.count; i++) tensors[STATES + i] = a->state.items[i];
-    AMP_TRY((lie_alike(tensors) ? update : update_copies)(call, &u, tensors));
-    call->outputs[0] = a->input;
-    return AMP_OK;
+    amp_update_kind which = AMP_UPDATE_SGD;
+    AMP_TRY(check(call, a, &which));
+    AMP_TRY(give(call, a->input.items[0]));
+    amp_tensor **all = amp_alloc((size_t)lists_of(a) * (size_t)a->input.count * sizeof(amp_tensor *));
+    if (!all) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory", amp_call_name(call));
+    const amp_status status = update(call, which, all);
+    amp_free(all);
+    return status;
 }

@@ -47,13 +47,14 @@ typedef enum amp_update_kind {
 
 enum { AMP_UPDATE_STATES = 3 };
 
-/* All of one shape, and their elements in the same order without gaps. */
+/* Lists of `count` tensors: those of one parameter are of one shape, and their elements in the same order without gaps. */
 typedef struct amp_update {
     amp_update_kind kind;
     double numbers[AMP_MAX_RANK];
-    amp_tensor *parameter, *gradient;      /* any floating dtypes */
-    amp_tensor *states[AMP_UPDATE_STATES]; /* of the parameter's dtype; NULL: there is none */
-    amp_tensor *copy;                      /* gets the new values in its own dtype; or NULL */
+    int64_t count;
+    amp_tensor *const *parameters, *const *gradients; /* any floating dtypes */
+    amp_tensor *const *states[AMP_UPDATE_STATES];     /* of the parameter's dtype; NULL: there are none */
+    amp_tensor *const *copies;                        /* get the new values in their own dtype; or NULL */
 } amp_update;
 
 /* Variances, or deviations (power ½), of a floating or complex input into output 0 and, if asked for, means into
@@ -226,7 +227,11 @@ typedef struct amp_steps {
     /* ---- Gradients ---- */
     /* Each times *factor, in place; *found becomes 1 where an element is not finite. */
     amp_status (*unscale)(amp_call *call, const amp_tensor_list *grads, amp_tensor *found, const amp_tensor *factor);
-    /* One step of an optimizer. */
+    /* Each element times `factor`, and no further from 0 than `limit`, in place. NULL: made of other ops. */
+    amp_status (*clip)(amp_call *call, const amp_tensor_list *grads, double factor, double limit);
+    /* out (f64, dense) gets √Σx² of each; they fill their memory. NULL: made of other ops. */
+    amp_status (*norms)(amp_call *call, const amp_tensor_list *grads, amp_tensor *out);
+    /* One step of an optimizer, of a list of parameters. */
     amp_status (*update)(amp_call *call, const amp_update *u);
 
     /* ---- Indices, order ---- */

@@ -7,23 +7,41 @@
 #include "core/struct_size.h"
 #include "train/parameters.h"
 
-/* The norms of the gradients that there are, in f64: squares of f32 overflow. */
-static amp_status norms_of(const amp_parameters *p, double order, double *norms, int64_t *count) {
+/* Those that there are, in the caller's memory, of which there is enough for all. */
+static amp_tensor_list gradients_on(const amp_parameters *p, amp_device device, amp_tensor **memory) {
+    amp_tensor_list list = {.items = memory};
     for (int64_t i = 0; i < p->count; i++) {
         amp_tensor *g = amp_tensor_grad(p->items[i].tensor);
-        if (!g) continue;
-        amp_tensor *norm = amp_linalg_vector_norm(g, .ord = amp_float(order), .dtype = AMP_F64);
-        AMP_TRY(amp_read(norm, AMP_F64, &norms[(*count)++], sizeof *norms));
+        if (g && g->storage->device == device) memory[list.count++] = g;
+    }
+    return list;
+}
+
+/* Times factor, and no further from 0 than limit. */
+static amp_status clip_all(const amp_parameters *p, double factor, double limit, amp_tensor **memory) {
+    for (int device = 0; device < AMP_DEVICE_COUNT; device++) {
+        const amp_tensor_list list = gradients_on(p, (amp_device)device, memory);
+        if (list.count > 0 && !amp_foreach_clip(list, factor, limit)) return amp_pending_error();
+    }
+    return AMP_OK;
+}
+
+static amp_status norms_of(const amp_parameters *p, double order, amp_tensor **memory, double *norms, int64_t *count) {
+    for (int device = 0; device < AMP_DEVICE_COUNT; device++) {
+        const amp_tensor_list list = gradients_on(p, (amp_device)device, memory);
+        if (list.count == 0) continue;
+        AMP_TRY(amp_read(amp_foreach_norm(list, order), AMP_F64, norms + *count, (size_t)list.count * sizeof *norms));
+        *count += list.count;
     }
     return AMP_OK;
 }
 
 /* The norm of norms: PyTorch's, also where order 0 counts gradients and not elements. */
-static amp_status norm_of(const amp_parameters *p, double order, double *total) {
+static amp_status norm_of(const amp_parameters *p, double order, amp_tensor **memory, double *total) {
     int64_t count = 0;
     double *norms = amp_alloc((size_t)(p->count + 1) * sizeof *norms);
     if (!norms) return amp_fail(AMP_ERROR_MEMORY, "clip_grad_norm: no memory");
-    amp_status status = norms_of(p, order, norms, &count);
+    amp_status status = norms_of(p, order, memory, norms, &count);
     if (status == AMP_OK && count > 0) {
         amp_tensor *all = amp_from_data(norms, AMP_F64, 1, &count);
         amp_tensor *norm = all ? amp_linalg_vector_norm(all, .ord = amp_float(order)) : NULL;
@@ -34,21 +52,32 @@ static amp_status norm_of(const amp_parameters *p, double order, double *total) 
     return status;
 }
 
-static amp_status clip(const amp_clip_grad_norm_args *a, double *total) {
+static amp_status clip_norm(const amp_clip_grad_norm_args *a, amp_tensor **memory, double *total) {
     const double order = a->norm_type.set == AMP_PRESENT ? a->norm_type.value : 2;
-    amp_no_grad_here();
-    amp_scope_here();
-    AMP_TRY(norm_of(a->parameters, order, total));
+    AMP_TRY(norm_of(a->parameters, order, memory, total));
     if (a->error_if_nonfinite && !isfinite(*total))
         return amp_fail(AMP_ERROR_INVALID, "clip_grad_norm: the norm of the gradients is %g; nothing was clipped",
                         *total);
     const double factor = a->max_norm / (*total + 1e-6);
     if (factor >= 1) return AMP_OK; /* not so if it is NaN */
-    for (int64_t i = 0; i < a->parameters->count; i++) {
-        amp_tensor *g = amp_tensor_grad(a->parameters->items[i].tensor);
-        if (g && !amp_mul_scalar_(g, amp_float(factor))) return amp_pending_error();
-    }
-    return AMP_OK;
+    return clip_all(a->parameters, factor, INFINITY, memory);
+}
+
+/* Memory for a list of all gradients; NULL with an error. */
+static amp_tensor **memory_for(const char *what, const amp_parameters *p) {
+    amp_tensor **memory = amp_alloc((size_t)(p->count + 1) * sizeof *memory);
+    if (!memory) (void)amp_fail(AMP_ERROR_MEMORY, "%s: no memory", what);
+    return memory;
+}
+
+static amp_status clip(const amp_clip_grad_norm_args *a, double *total) {
+    amp_no_grad_here();
+    amp_scope_here();
+    amp_tensor **memory = memory_for("clip_grad_norm", a->parameters);
+    if (!memory) return amp_pending_error();
+    const amp_status status = clip_norm(a, memory, total);
+    amp_free(memory);
+    return status;
 }
 
 static amp_status check(const amp_clip_grad_norm_args *a) {
@@ -75,10 +104,9 @@ amp_status amp_clip_grad_value(amp_parameters *p, double clip_value) {
         return amp_fail(AMP_ERROR_INVALID, "clip_grad_value: %s", p ? "clip_value is NaN" : "the list is NULL");
     amp_no_grad_here();
     amp_scope_here();
-    for (int64_t i = 0; i < p->count; i++) {
-        amp_tensor *g = amp_tensor_grad(p->items[i].tensor);
-        if (g && !amp_clamp_(g, .min = amp_float(-clip_value), .max = amp_float(clip_value)))
-            return amp_pending_error();
-    }
-    return amp_pending_error();
+    amp_tensor **memory = memory_for("clip_grad_value", p);
+    if (!memory) return amp_pending_error();
+    const amp_status status = clip_all(p, 1, clip_value, memory);
+    amp_free(memory);
+    return status;
 }

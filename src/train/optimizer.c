@@ -282,35 +282,6 @@ amp_status amp_trained_make_state(const amp_optimizer *o, amp_trained *t, int wh
     return AMP_OK;
 }
 
-/* Those in use, in their order; *fresh: one was made. */
-static amp_status states_of(const amp_optimizer *o, amp_trained *t, amp_tensor **states, int64_t *count, bool *fresh) {
-    for (int k = 0; k < AMP_ALGORITHM_STATES; k++) {
-        if (!amp_state_is_used(&o->algorithm->states[k], o->groups[t->group].options)) continue;
-        *fresh |= !t->states[k];
-        AMP_TRY(amp_trained_make_state(o, t, k));
-        states[(*count)++] = t->states[k];
-    }
-    return AMP_OK;
-}
-
-static amp_status step_one(const amp_optimizer *o, amp_trained *t, amp_tensor *gradient) {
-    amp_tensor *states[AMP_ALGORITHM_STATES];
-    amp_optimizer_update_args args = {.struct_size = sizeof args,
-                                      .input = amp_trained_master(t),
-                                      .grad = gradient,
-                                      .state = {.items = states},
-                                      .algorithm = o->algorithm->update,
-                                      .numbers = {.count = o->algorithm->numbers, .set = AMP_PRESENT},
-                                      .copy = t->master ? t->parameter : NULL};
-    amp_progress progress = {t->progress.step + 1, t->progress.mu_product};
-    bool fresh = false;
-    AMP_TRY(states_of(o, t, states, &args.state.count, &fresh));
-    o->algorithm->prepare(o->groups[t->group].options, &progress, fresh, args.numbers.values);
-    if (!amp_optimizer_update_call(&args)) return amp_pending_error();
-    t->progress = progress;
-    return AMP_OK;
-}
-
 static amp_status check_live(const char *what, const amp_optimizer *o) {
     if (!o) return amp_fail(AMP_ERROR_INVALID, "%s: the optimizer is NULL", what);
     for (int64_t i = 0; i < o->count; i++) {
@@ -358,24 +329,13 @@ static amp_status check_masters(const amp_optimizer *o) {
         left->name);
 }
 
-static amp_status step_all(amp_optimizer *o) {
-    o->masters_are_new = false;
-    amp_no_grad_here();
-    amp_scope_here();
-    for (int64_t i = 0; i < o->count; i++) {
-        amp_tensor *gradient = amp_trained_gradient(o, &o->items[i]);
-        if (gradient) AMP_TRY(step_one(o, &o->items[i], gradient));
-    }
-    return amp_pending_error();
-}
-
 amp_status amp_optimizer_step(amp_optimizer *o) {
     AMP_TRY(amp_pending_error());
     AMP_TRY(check_live("optimizer_step", o));
     const bool skips = o->skips_next;
     o->skips_next = false;
     if (!skips) AMP_TRY(check_masters(o));
-    const amp_status status = skips ? AMP_OK : step_all(o);
+    const amp_status status = skips ? AMP_OK : amp_optimizer_update_all(o);
     drop_master_gradients(o);
     return status;
 }

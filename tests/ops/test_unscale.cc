@@ -151,4 +151,33 @@ TEST_F(CudaUnscale, RefusesTensorsOfSeveralDevices) {
     EXPECT_TRUE(contains(error(), "'found_inf' is on CUDA device 0, another argument on 1"));
 }
 
+// There they are made of ops, tensor by tensor.
+TEST_F(CudaUnscale, NormsAndClippingAreThoseOfTheCpu) {
+    Tensors host, there;
+    for (int i = 0; i < 8; i++) {
+        host.push_back(random_tensor(dtypes[i % 4], {i == 5 ? 50000 : 3 * i, 2}, uint64_t(i)));
+        there.push_back(sent(host.back()));
+    }
+    const auto norms = [](const Tensors &grads) {
+        amp_foreach_norm_args args = {};
+        args.struct_size = sizeof args;
+        args.grads = {grads.data(), int64_t(grads.size()), nullptr};
+        args.ord = 2;
+        return amp_foreach_norm_call(&args);
+    };
+    const auto clip = [](const Tensors &grads) {
+        amp_foreach_clip_args args = {};
+        args.struct_size = sizeof args;
+        args.grads = {grads.data(), int64_t(grads.size()), nullptr};
+        args.factor = 0.75;
+        args.limit = 0.5;
+        return amp_foreach_clip_call(&args);
+    };
+    const std::vector<double> want = numbers_of(norms(host)), got = numbers_of(fetched(norms(there)));
+    ASSERT_EQ(got.size(), want.size()) << amp_last_error();
+    for (size_t i = 0; i < want.size(); i++) EXPECT_NEAR(got[i], want[i], 1e-6 * want[i]) << i;
+    ASSERT_TRUE(clip(host) && clip(there)) << amp_last_error();
+    for (size_t i = 0; i < host.size(); i++) EXPECT_EQ(numbers_of(fetched(there[i])), numbers_of(host[i])) << i;
+}
+
 } // namespace

@@ -226,8 +226,8 @@ static Built build(const Call &call, Layout layout) {
 // Arguments that the op is to write, whatever they are; an out= form that fails writes none.
 static bool may_change(const Call &call, bool done) {
     static const std::set<std::string> ops = {
-        "batch_norm",      "instance_norm", "embedding", "embedding_bag", "foreach_non_finite_check_and_unscale",
-        "optimizer_update"};
+        "batch_norm",   "instance_norm",   "embedding", "embedding_bag", "foreach_non_finite_check_and_unscale",
+        "foreach_clip", "optimizer_update"};
     const size_t form = call.op.size() > 4 && done ? call.op.rfind("_out") : std::string::npos;
     return ops.count(call.op.substr(0, form)) || (call.op.size() > 1 && call.op.back() == '_');
 }

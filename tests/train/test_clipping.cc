@@ -1,4 +1,7 @@
 // Gradients are clipped as PyTorch's recorded ones; norms are those of f64.
+#include <cmath>
+
+#include "ending_memory.h"
 #include "recorded.h"
 
 #include "amp/grad.h"
@@ -85,6 +88,107 @@ TEST_F(Clipping, IsThatOfTheRecordedCases) {
             }
         }
     }
+}
+
+// Gradients of every kind in one list; what is made of the same seed is the same.
+struct Motley {
+    Motley() {
+        amp_tensor *wide = op("zeros", {AMP_DIMS(7, 90)}), *slice = op("slice", {wide, 1, 3, 80, 1});
+        op("copy_", {slice, random_tensor(AMP_F32, {7, 77}, 2)});
+        grads = {random_tensor(AMP_F32, {3}, 1),     slice,
+                 random_tensor(AMP_F32, {0, 5}, 3),  random_tensor(AMP_BF16, {50021}, 4),
+                 random_tensor(AMP_F16, {5001}, 5),  random_tensor(AMP_F64, {100, 3}, 6),
+                 random_tensor(AMP_F32, {130001}, 7)};
+        for (size_t i = 0; i < grads.size(); i++) {
+            amp_tensor *t = op("zeros_like", {grads[i]});
+            EXPECT_TRUE(amp_parameters_add(list, ("p" + std::to_string(i)).c_str(), t));
+            EXPECT_EQ(amp_tensor_set_grad(t, grads[i]), AMP_OK) << amp_last_error();
+        }
+    }
+    ~Motley() {
+        amp_parameters_destroy(list);
+    }
+    Motley(const Motley &) = delete;
+    Motley &operator=(const Motley &) = delete;
+    double norm(double order, double most) const {
+        amp_clip_grad_norm_args args = {};
+        args.struct_size = sizeof args;
+        args.parameters = list;
+        args.max_norm = most;
+        args.norm_type = amp_opt_float(order);
+        return amp_clip_grad_norm_call(&args);
+    }
+    std::vector<std::vector<double>> values() const {
+        std::vector<std::vector<double>> all;
+        for (int64_t i = 0; i < int64_t(grads.size()); i++)
+            all.push_back(numbers_of(amp_tensor_grad(amp_parameters_at(list, i))));
+        return all;
+    }
+    amp_parameters *list = amp_parameters_create();
+    std::vector<amp_tensor *> grads;
+};
+
+TEST_F(Clipping, IsTheSameOpByOpAndByAnyNumberOfThreads) {
+    const int before = amp_get_num_threads();
+    double norm = 0;
+    for (int threads : {1, 2, 5}) {
+        SCOPED_TRACE(threads);
+        ASSERT_EQ(amp_set_num_threads(threads), AMP_OK);
+        const Scope scope;
+        Motley m;
+        double sum = 0;
+        for (const auto &grad : m.values()) {
+            for (double x : grad) sum += x * x;
+        }
+        std::vector<std::vector<double>> want;
+        const double total = m.norm(2, INFINITY);
+        EXPECT_NEAR(total, std::sqrt(sum), 1e-12 * std::sqrt(sum));
+        if (threads == 1) norm = total;
+        EXPECT_EQ(total, norm);
+        for (amp_tensor *g : m.grads) want.push_back(numbers_of(op("mul", {g, amp_float(0.5 / (total + 1e-6))})));
+        EXPECT_EQ(m.norm(2, 0.5), total);
+        EXPECT_EQ(m.values(), want);
+        Motley other;
+        want.clear();
+        for (amp_tensor *g : other.grads) want.push_back(numbers_of(op("clamp", {g, amp_float(-0.3), amp_float(0.3)})));
+        ASSERT_EQ(amp_clip_grad_value(other.list, 0.3), AMP_OK) << amp_last_error();
+        EXPECT_EQ(other.values(), want);
+    }
+    ASSERT_EQ(amp_set_num_threads(before), AMP_OK);
+}
+
+TEST_F(Clipping, SquaresOfAnyF32DoNotOverflowAndWhatIsNotFiniteIsSeen) {
+    const double large = 3e38 * std::sqrt(130001.0);
+    const Motley much, none, endless;
+    op("fill_", {much.grads[6], amp_float(3e38)});
+    EXPECT_NEAR(much.norm(2, INFINITY), large, 1e-6 * large);
+    op("fill_", {op("select", {none.grads[6], 0, 130000}), amp_float(NAN)});
+    EXPECT_TRUE(std::isnan(none.norm(2, INFINITY)));
+    op("fill_", {op("select", {endless.grads[6], 0, 70000}), amp_float(-INFINITY)});
+    EXPECT_EQ(endless.norm(2, INFINITY), INFINITY);
+}
+
+TEST_F(Clipping, AGradientOfTwoParametersIsScaledTwice) {
+    const int before = amp_get_num_threads();
+    ASSERT_EQ(amp_set_num_threads(4), AMP_OK);
+    amp_tensor *g = op("full", {AMP_DIMS(200000), amp_float(8)});
+    amp_tensor *const both[] = {g, g};
+    amp_foreach_clip_args args = {};
+    args.struct_size = sizeof args;
+    args.grads = {both, 2, nullptr};
+    args.factor = 0.5;
+    args.limit = INFINITY;
+    ASSERT_TRUE(amp_foreach_clip_call(&args)) << amp_last_error();
+    EXPECT_EQ(numbers_of(g), std::vector<double>(200000, 2));
+    ASSERT_EQ(amp_set_num_threads(before), AMP_OK);
+}
+
+TEST_F(Clipping, WithoutMemoryNothingIsClipped) {
+    Motley m;
+    const auto want = m.values();
+    EndingMemory memory;
+    memory.until_it_works([&] { (void)m.norm(2, INFINITY); }, [&] { ASSERT_EQ(m.values(), want); });
+    EXPECT_EQ(m.values(), want);
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // What optimizers take and refuse; their state, there and back; parameters that lie otherwise in memory.
 #include "amp/grad.h"
+#include "ending_memory.h"
 #include "recorded.h"
 
 using namespace amp_test;
@@ -160,6 +161,176 @@ TEST_F(OptimizerRules, BitsDoNotHangOnThreads) {
     }
     amp_set_num_threads(before);
     EXPECT_EQ(results[0], results[1]);
+}
+
+// Parameters of every kind: without elements, of several types, with gaps, of other orders, long ones, and one without a gradient.
+std::vector<amp_tensor *> motley() {
+    amp_tensor *wide = op("zeros", {AMP_DIMS(7, 90)}), *slice = op("slice", {wide, 1, 3, 80, 1});
+    op("copy_", {slice, random_tensor(AMP_F32, {7, 77}, 2)});
+    return {random_tensor(AMP_F32, {3}, 1),
+            slice,
+            random_tensor(AMP_F32, {0, 5}, 3),
+            random_tensor(AMP_BF16, {50021}, 4),
+            amp_channels_last(random_tensor(AMP_F32, {2, 3, 4, 5}, 5)),
+            random_tensor(AMP_F64, {100, 3}, 6),
+            random_tensor(AMP_F16, {65}, 7),
+            random_tensor(AMP_F32, {130001}, 8),
+            random_tensor(AMP_F32, {4}, 9)};
+}
+
+void give_gradients(const std::vector<amp_tensor *> &tensors, uint64_t seed) {
+    for (size_t i = 0; i + 1 < tensors.size(); i++) {
+        const amp_tensor *t = tensors[i];
+        const Shape shape(amp_tensor_shape(t), amp_tensor_shape(t) + amp_tensor_rank(t));
+        ASSERT_EQ(amp_tensor_set_grad(tensors[i], random_tensor(amp_tensor_dtype(t), shape, seed + i)), AMP_OK);
+    }
+}
+
+struct Kind {
+    amp_optimizer_kind kind;
+    amp_optimizer_args args;
+};
+
+// Every algorithm, and the options that have states of their own.
+std::vector<Kind> every_kind() {
+    std::vector<Kind> kinds;
+    for (int kind = AMP_SGD; kind <= AMP_ADAMAX; kind++)
+        kinds.push_back({amp_optimizer_kind(kind), options_of(nullptr)});
+    for (amp_optimizer_kind kind : {AMP_SGD, AMP_RMSPROP, AMP_ADAM, AMP_ADAMW}) {
+        amp_optimizer_args args = options_of(nullptr);
+        if (kind == AMP_SGD || kind == AMP_RMSPROP) args.momentum = amp_opt_float(0.9);
+        if (kind == AMP_SGD) args.dampening = amp_opt_float(0.25);
+        if (kind == AMP_RMSPROP) args.centered = amp_opt_bool(true);
+        if (kind == AMP_ADAM) args.amsgrad = amp_opt_bool(true);
+        if (kind == AMP_ADAMW) args.master_weights = true;
+        kinds.push_back({kind, args});
+    }
+    return kinds;
+}
+
+TEST_F(OptimizerRules, AListIsUpdatedAsItsParametersAloneByAnyNumberOfThreads) {
+    const int before = amp_get_num_threads();
+    for (const Kind &k : every_kind()) {
+        SCOPED_TRACE(int(k.kind));
+        const Scope scope;
+        const std::vector<amp_tensor *> apart = motley();
+        std::vector<amp_optimizer *> alone;
+        for (amp_tensor *t : apart) alone.push_back(make(k.kind, {t}, k.args));
+        for (uint64_t step = 0; step < 3; step++) {
+            give_gradients(apart, 10 * step);
+            for (amp_optimizer *o : alone) ASSERT_EQ(amp_optimizer_step(o), AMP_OK) << amp_last_error();
+        }
+        for (amp_optimizer *o : alone) amp_optimizer_destroy(o);
+        for (int threads : {1, 2, 5}) {
+            amp_set_num_threads(threads);
+            const std::vector<amp_tensor *> together = motley();
+            const uint64_t version = amp_tensor_version(together[0]);
+            amp_optimizer *o = make(k.kind, together, k.args);
+            for (uint64_t step = 0; step < 3; step++) {
+                give_gradients(together, 10 * step);
+                ASSERT_EQ(amp_optimizer_step(o), AMP_OK) << amp_last_error();
+            }
+            for (size_t i = 0; i < apart.size(); i++) EXPECT_EQ(numbers_of(together[i]), numbers_of(apart[i])) << i;
+            EXPECT_GT(amp_tensor_version(together[0]), version);
+            amp_optimizer_destroy(o);
+        }
+        amp_set_num_threads(before);
+    }
+}
+
+TEST_F(OptimizerRules, ParametersAtDifferentStepsAreEachAtTheirOwn) {
+    amp_tensor *late = random_tensor(AMP_F32, {33}, 1), *early = random_tensor(AMP_F32, {33}, 2);
+    amp_tensor *late_alone = op("clone", {late}), *early_alone = op("clone", {early});
+    amp_optimizer *both = make(AMP_NADAM, {late, early}), *first = make(AMP_NADAM, {late_alone});
+    amp_optimizer *second = make(AMP_NADAM, {early_alone});
+    steps(both, early, 3, 5);
+    steps(second, early_alone, 3, 5);
+    for (uint64_t i = 0; i < 2; i++) { // gradients of both
+        for (amp_tensor *t : {late, late_alone, early, early_alone})
+            ASSERT_EQ(amp_tensor_set_grad(t, random_tensor(AMP_F32, {33}, 20 + i)), AMP_OK);
+        for (amp_optimizer *o : {both, first, second}) ASSERT_EQ(amp_optimizer_step(o), AMP_OK) << amp_last_error();
+    }
+    EXPECT_EQ(numbers_of(late), numbers_of(late_alone));
+    EXPECT_EQ(numbers_of(early), numbers_of(early_alone));
+    for (amp_optimizer *o : {both, first, second}) amp_optimizer_destroy(o);
+}
+
+TEST_F(OptimizerRules, ParametersThatShareMemoryAreUpdatedOneAfterTheOther) {
+    std::vector<std::vector<double>> results;
+    const int before = amp_get_num_threads();
+    for (int threads : {1, 4}) {
+        amp_set_num_threads(threads);
+        amp_tensor *all = random_tensor(AMP_F32, {200000}, 1);
+        amp_tensor *low = op("slice", {all, 0, 0, 150000, 1}), *high = op("slice", {all, 0, 50000, 200000, 1});
+        amp_optimizer *o = make(AMP_ADAMW, {low, high});
+        for (uint64_t i = 0; i < 2; i++) {
+            ASSERT_EQ(amp_tensor_set_grad(low, random_tensor(AMP_F32, {150000}, 2 + i)), AMP_OK);
+            ASSERT_EQ(amp_tensor_set_grad(high, random_tensor(AMP_F32, {150000}, 9 + i)), AMP_OK);
+            ASSERT_EQ(amp_optimizer_step(o), AMP_OK) << amp_last_error();
+        }
+        results.push_back(numbers_of(all));
+        amp_optimizer_destroy(o);
+    }
+    amp_set_num_threads(before);
+    EXPECT_EQ(results[0], results[1]);
+}
+
+TEST_F(OptimizerRules, AnUpdateTakesGradientsOfAnyFloatingTypeAndRefusesWhatDoesNotFit) {
+    const auto update = [](const std::vector<amp_tensor *> &input, const std::vector<amp_tensor *> &grad,
+                           const std::vector<amp_tensor *> &copy) {
+        amp_optimizer_update_args args = {};
+        args.struct_size = sizeof args;
+        args.input = {input.data(), int64_t(input.size()), nullptr};
+        args.grad = {grad.data(), int64_t(grad.size()), nullptr};
+        args.algorithm = "sgd";
+        args.numbers = AMP_FLOATS(1, 0, 0.5, 0, 1, 0, 0);
+        args.copy = {copy.data(), int64_t(copy.size()), nullptr};
+        return amp_optimizer_update_call(&args) ? AMP_OK : amp_last_status();
+    };
+    amp_tensor *a = tensor(AMP_F32, {2}, {1, 2}), *b = tensor(AMP_F64, {1}, {3}), *c = tensor(AMP_BF16, {1}, {0});
+    amp_tensor *half = tensor(AMP_BF16, {2}, {2, 4}), *single = tensor(AMP_F32, {1}, {2}), *d = tensor(AMP_F32, {2});
+    EXPECT_EQ(update({a, b}, {half, single}, {d, c}), AMP_OK) << amp_last_error();
+    EXPECT_EQ(numbers_of(a), (std::vector<double>{0, 0}));
+    EXPECT_EQ(numbers_of(b), (std::vector<double>{2}));
+    EXPECT_EQ(numbers_of(c), (std::vector<double>{2}));
+    EXPECT_EQ(update({a, b}, {half}, {}), AMP_ERROR_INVALID);
+    EXPECT_EQ(error(), "optimizer_update: 'input' has 2 tensors, 'grad' 1, 'copy' 0; expected as many");
+    EXPECT_EQ(update({a, b}, {half, half}, {}), AMP_ERROR_INVALID);
+    EXPECT_NE(error().find("'grad' is [2] bf16, 'input' [1] f64; expected one shape"), std::string::npos);
+    EXPECT_EQ(update({}, {half}, {}), AMP_ERROR_INVALID);
+    EXPECT_EQ(error(), "optimizer_update: the argument 'input' is an empty list of tensors");
+    EXPECT_EQ(update({a, b}, {half, tensor(AMP_I32, {1})}, {}), AMP_ERROR_DTYPE);
+    EXPECT_NE(error().find("expected a floating dtype"), std::string::npos);
+    EXPECT_EQ(numbers_of(b), (std::vector<double>{2}));
+}
+
+// The first step makes states: what a failure leaves of them must not pass for those of a step.
+TEST_F(OptimizerRules, WithoutMemoryAStepLeavesAllAsItWas) {
+    amp_optimizer_args args = options_of(nullptr);
+    args.momentum = amp_opt_float(0.9);
+    args.dampening = amp_opt_float(0.5);
+    const auto make_all = [] {
+        std::vector<amp_tensor *> all = motley();
+        give_gradients(all, 40);
+        return all;
+    };
+    const std::vector<amp_tensor *> want = make_all();
+    amp_optimizer *o = make(AMP_SGD, want, args);
+    ASSERT_EQ(amp_optimizer_step(o), AMP_OK);
+    amp_optimizer_destroy(o);
+    const std::vector<amp_tensor *> before = motley(), got = make_all();
+    o = make(AMP_SGD, got, args);
+    {
+        EndingMemory memory;
+        bool is_done = false; // perhaps without all that it asked for
+        memory.until_it_works([&] { is_done = is_done || amp_optimizer_step(o) == AMP_OK; },
+                              [&] {
+                                  for (size_t i = 0; i < got.size(); i++)
+                                      ASSERT_EQ(numbers_of(got[i]), numbers_of(before[i])) << i;
+                              });
+        for (size_t i = 0; i < got.size(); i++) EXPECT_EQ(numbers_of(got[i]), numbers_of(want[i])) << i;
+        amp_optimizer_destroy(o);
+    }
 }
 
 } // namespace

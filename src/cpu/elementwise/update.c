@@ -1,11 +1,9 @@
-/* Steps of optimizers: one pass over a parameter, its gradient and its states, each read and written once. */
+/* Steps of optimizers: one pass over all parameters, their gradients and their states, each read and written once. */
 #include <math.h>
-#include <omp.h>
 
-#include "core/parallel.h"
-#include "core/tensor_impl.h"
 #include "cpu/convert/element.h"
 #include "cpu/cpu_steps.h"
+#include "cpu/elementwise/lists.h"
 
 static char *element_at(const amp_tensor *t, int64_t at) {
     return (char *)amp_tensor_pointer(t) + at * (int64_t)amp_element_sizes[t->dtype];
@@ -43,15 +41,31 @@ static void store(const amp_tensor *t, amp_dtype compute, int64_t at, int64_t n,
 #define NAME(name) name##_f64
 #include "cpu/elementwise/update_body.h"
 
+static void update_piece(void *context, int64_t index, int64_t begin, int64_t end) {
+    const amp_update *u = context;
+    (u->parameters[index]->dtype == AMP_F64 ? run_f64 : run_f32)(u, index, begin, end);
+}
+
+/* Whether threads would write the same memory: parameters that are views of one. */
+static bool shares_memory(const amp_update *u) {
+    amp_tensor_list lists[2 + AMP_UPDATE_STATES] = {{.items = u->parameters, .count = u->count}};
+    int count = 1;
+    if (u->copies) lists[count++] = (amp_tensor_list){.items = u->copies, .count = u->count};
+    for (int k = 0; k < AMP_UPDATE_STATES; k++) {
+        if (u->states[k]) lists[count++] = (amp_tensor_list){.items = u->states[k], .count = u->count};
+    }
+    return amp_lists_share_memory(lists, count);
+}
+
 amp_status amp_cpu_update(amp_call *call, const amp_update *u) {
     (void)call;
-    const int64_t count = amp_tensor_elements(u->parameter);
-    const int threads = amp_parallel_threads(8 * count, AMP_GRAIN_ELEMENTS);
+    const amp_list_walk walk = {.tensors = {.items = u->parameters, .count = u->count},
+                                .unit = 64,
+                                .cost = 8,
+                                .in_order = shares_memory(u),
+                                .piece = update_piece,
+                                .context = (void *)(uintptr_t)u};
     amp_block_prepare();
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        const amp_range part = amp_parallel_part(count, 64, omp_get_thread_num(), omp_get_num_threads());
-        (u->parameter->dtype == AMP_F64 ? run_f64 : run_f32)(u, part.begin, part.end);
-    }
+    amp_list_walk_run(&walk);
     return AMP_OK;
 }

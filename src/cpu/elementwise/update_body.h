@@ -165,23 +165,24 @@ static NAME(function) * NAME(function_of)(const amp_update *u) {
     return functions[u->kind];
 }
 
-/* Elements [begin, end), in blocks; what is of REAL is worked on where it lies. */
-static void NAME(run)(const amp_update *u, int64_t begin, int64_t end) {
+/* Elements [begin, end) of a parameter, in blocks; what is of REAL is worked on where it lies. */
+static void NAME(run)(const amp_update *u, int64_t index, int64_t begin, int64_t end) {
     enum { BLOCK = AMP_BLOCK_BYTES / sizeof(REAL) };
     _Alignas(64) REAL buffers[2 + AMP_UPDATE_STATES][BLOCK];
     NAME(function) *const function = NAME(function_of)(u);
+    const amp_tensor *parameter = u->parameters[index];
     for (int64_t at = begin; at < end; at += BLOCK) {
         const int64_t n = end - at < BLOCK ? end - at : BLOCK;
-        REAL *p = load(u->parameter, COMPUTE, at, n, buffers[0]), *states[AMP_UPDATE_STATES] = {NULL};
-        const REAL *g = load(u->gradient, COMPUTE, at, n, buffers[1]);
+        REAL *p = load(parameter, COMPUTE, at, n, buffers[0]), *states[AMP_UPDATE_STATES] = {NULL};
+        const REAL *g = load(u->gradients[index], COMPUTE, at, n, buffers[1]);
         for (int k = 0; k < AMP_UPDATE_STATES; k++) {
-            if (u->states[k]) states[k] = load(u->states[k], COMPUTE, at, n, buffers[2 + k]);
+            if (u->states[k]) states[k] = load(u->states[k][index], COMPUTE, at, n, buffers[2 + k]);
         }
         function(u->numbers, p, g, states, n);
-        store(u->parameter, COMPUTE, at, n, p);
-        if (u->copy) store(u->copy, COMPUTE, at, n, p);
+        store(parameter, COMPUTE, at, n, p);
+        if (u->copies) store(u->copies[index], COMPUTE, at, n, p);
         for (int k = 0; k < AMP_UPDATE_STATES; k++) {
-            if (u->states[k]) store(u->states[k], COMPUTE, at, n, states[k]);
+            if (u->states[k]) store(u->states[k][index], COMPUTE, at, n, states[k]);
         }
     }
 }
