@@ -4,6 +4,7 @@
 #include "amp/random.h"
 #include "core/memory.h"
 #include "grad/history.h"
+#include "grad/program.h"
 #include "grad/record.h"
 #include "grad/regions.h"
 
@@ -15,6 +16,21 @@ typedef struct checkpoint {
     int input_count, output_count;
 } checkpoint;
 
+static amp_status check_tensors(const char *role, amp_tensor *const *tensors, int count) {
+    for (int i = 0; i < count; i++) {
+        if (!tensors || !tensors[i]) return amp_fail(AMP_ERROR_INVALID, "checkpoint: %s %d is NULL", role, i);
+        if (!amp_tensor_is_live(tensors[i]))
+            return amp_fail(AMP_ERROR_INVALID, "checkpoint: %s %d was released before", role, i);
+    }
+    return AMP_OK;
+}
+
+static amp_status call(const checkpoint *c, amp_tensor *const *inputs, amp_tensor **outputs) {
+    const amp_grad_around before = amp_grad_look_around();
+    AMP_TRY(amp_grad_settle("checkpoint", "the function", before, c->function(c->context, inputs, outputs)));
+    return check_tensors("result", outputs, c->output_count);
+}
+
 /* ---- Again -------------------------------------------------------------------------------------------------------- */
 /* In the regions, and from the random numbers, of the first time. */
 static amp_status run_again(const checkpoint *c, amp_tensor *const *inputs, amp_tensor **outputs) {
@@ -24,7 +40,7 @@ static amp_status run_again(const checkpoint *c, amp_tensor *const *inputs, amp_
     AMP_TRY(amp_generator_set_state(generator, &c->random));
     const unsigned layers = amp_grad_regions_enter(&c->regions);
     const bool was_on = amp_grad_set_enabled(true);
-    amp_status status = c->function(c->context, inputs, outputs);
+    const amp_status status = call(c, inputs, outputs);
     (void)amp_grad_set_enabled(was_on);
     amp_grad_regions_leave(layers);
     const amp_status restored = amp_generator_set_state(generator, &now);
@@ -100,25 +116,14 @@ static amp_status begin_results(amp_grad_node *node, amp_tensor **outputs) {
     return AMP_OK;
 }
 
-static amp_status check_tensors(const char *role, amp_tensor *const *tensors, int count) {
-    for (int i = 0; i < count; i++) {
-        if (!tensors || !tensors[i]) return amp_fail(AMP_ERROR_INVALID, "checkpoint: %s %d is NULL", role, i);
-        if (!amp_tensor_is_live(tensors[i]))
-            return amp_fail(AMP_ERROR_INVALID, "checkpoint: %s %d was released before", role, i);
-    }
-    return AMP_OK;
-}
-
 static amp_status run_recorded(const checkpoint *c, amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_grad_install();
     amp_grad_node *node = amp_grad_node_new(c->input_count, c->output_count, sizeof *c);
     if (!node) return amp_fail(AMP_ERROR_MEMORY, "checkpoint: no memory to record the call");
     amp_status status = fill(node, c, inputs);
     (void)amp_grad_set_enabled(false);
-    if (status == AMP_OK) status = c->function(c->context, inputs, outputs);
+    if (status == AMP_OK) status = call(c, inputs, outputs);
     (void)amp_grad_set_enabled(true);
-    if (status == AMP_OK) status = amp_pending_error();
-    if (status == AMP_OK) status = check_tensors("result", outputs, c->output_count);
     if (status == AMP_OK) status = begin_results(node, outputs);
     amp_grad_node_drop(node);
     return status;
@@ -128,9 +133,7 @@ static amp_status run_recorded(const checkpoint *c, amp_tensor *const *inputs, a
 static amp_status run_scoped(const checkpoint *c, amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_scope_frame frame;
     amp_scope_push(&frame);
-    amp_status status =
-        amp_grad_is_enabled() ? run_recorded(c, inputs, outputs) : c->function(c->context, inputs, outputs);
-    if (status == AMP_OK) status = check_tensors("result", outputs, c->output_count);
+    amp_status status = amp_grad_is_enabled() ? run_recorded(c, inputs, outputs) : call(c, inputs, outputs);
     for (int i = 0; i < c->output_count; i++) {
         if (status == AMP_OK && outputs[i]->scope == &frame) amp_scope_move(outputs[i], frame.outer);
         if (status != AMP_OK) outputs[i] = NULL;

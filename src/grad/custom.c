@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "core/struct_size.h"
 #include "grad/history.h"
+#include "grad/program.h"
 #include "grad/record.h"
 #include "grad/regions.h"
 #include "policy/regions.h"
@@ -88,30 +89,6 @@ amp_tensor *amp_custom_saved(amp_custom_call *call, int index) {
     return place >= 0 ? call->going->saved[place] : call->going->results[-1 - place];
 }
 
-/* What is open around a function of the program. */
-typedef struct around {
-    const amp_scope_frame *frame;
-    int nesting;
-} around;
-
-static around look_around(void) {
-    return (around){amp_this_thread.scope, amp_autocast_nesting()};
-}
-
-/* What it left open is closed, and an error; what it returned says nothing while no error stands. */
-static amp_status settle(const record *r, const char *which, around before, amp_status status) {
-    const int scopes = amp_scope_unwind(before.frame), regions = amp_regions_unwind(before.nesting);
-    if (scopes != 0 || regions != 0)
-        return amp_fail(AMP_ERROR_INVALID, "%s: its %s %s", r->function.name, which,
-                        scopes > 0    ? "left a scope open"
-                        : regions > 0 ? "left a region open"
-                                      : "closed a region that it did not open");
-    AMP_TRY(amp_pending_error());
-    if (status == AMP_OK) return AMP_OK;
-    return amp_fail(AMP_ERROR_INVALID, "%s: its %s returned %d, and no error stands", r->function.name, which,
-                    (int)status);
-}
-
 /* ---- Back ------------------------------------------------------------------------------------------------------------ */
 static amp_status check_given(const record *r, const amp_gradient *g) {
     for (int i = 0; i < r->function.inputs; i++) {
@@ -125,8 +102,9 @@ static void gradient_of_custom(amp_gradient *g) {
     record *r = (record *)(uintptr_t)g->args;
     amp_custom_call call = {.record = r, .wanted = g->wanted, .going = g};
     const unsigned layers = amp_grad_regions_enter(&r->regions);
-    const around before = look_around();
-    const amp_status status = settle(r, "backward", before, r->function.backward(&call, g->of, g->given));
+    const amp_grad_around before = amp_grad_look_around();
+    const amp_status status =
+        amp_grad_settle(r->function.name, "its backward", before, r->function.backward(&call, g->of, g->given));
     amp_grad_regions_leave(layers);
     if (status == AMP_OK) (void)check_given(r, g);
 }
@@ -237,8 +215,9 @@ static amp_status cast_inputs(const forward *f) {
 
 static amp_status run_forward(forward *f) {
     const record *r = f->call.record;
-    const around before = look_around();
-    return settle(r, "forward", before, r->function.forward(&f->call, f->inputs, f->outputs));
+    const amp_grad_around before = amp_grad_look_around();
+    return amp_grad_settle(r->function.name, "its forward", before,
+                           r->function.forward(&f->call, f->inputs, f->outputs));
 }
 
 static amp_status run_function(forward *f) {

@@ -381,6 +381,45 @@ TEST_F(Backward, ACheckpointComputesAgainInItsRegionWithItsRandomNumbers) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"checkpoint", "input 0"}));
 }
 
+// What goes wrong at the second time only is told too, and leaves nothing open.
+TEST_F(Backward, ACheckpointThatFailsAgainIsAnError) {
+    enum class Fault { status, result, scope, region };
+    struct Faulty {
+        Fault fault;
+        int calls;
+    };
+    const auto function = [](void *context, amp_tensor *const *inputs, amp_tensor **outputs) {
+        auto *f = static_cast<Faulty *>(context);
+        const bool again = f->calls++ > 0;
+        if (again && f->fault == Fault::scope) (void)amp_scope_enter();
+        amp_autocast_args region = {};
+        region.struct_size = sizeof region;
+        if (again && f->fault == Fault::region) (void)amp_autocast_enter(&region);
+        if (!again || f->fault != Fault::result) outputs[0] = op("exp", {inputs[0]});
+        return again && f->fault == Fault::status ? AMP_ERROR_INVALID : AMP_OK;
+    };
+    const std::pair<Fault, const char *> faults[] = {{Fault::status, "the function returned"},
+                                                     {Fault::result, "result 0 is NULL"},
+                                                     {Fault::scope, "the function left a scope open"},
+                                                     {Fault::region, "the function left a region open"}};
+    for (const auto &[fault, sentence] : faults) {
+        SCOPED_TRACE(sentence);
+        Faulty f = {fault, 0};
+        amp_tensor *x = leaf({2}, {1, 2}), *y = nullptr;
+        ASSERT_EQ(amp_checkpoint(function, &f, &x, 1, &y, 1), AMP_OK) << amp_last_error();
+        EXPECT_NE(back(op("sum", {y})), AMP_OK);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"checkpoint", sentence}));
+        amp_clear_error();
+        EXPECT_EQ(amp_autocast_nesting(), 0);
+        EXPECT_EQ(amp_tensor_grad(x), nullptr);
+        Faulty first = {fault, 1};
+        EXPECT_NE(amp_checkpoint(function, &first, &x, 1, &y, 1), AMP_OK);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"checkpoint", sentence}));
+        amp_clear_error();
+        EXPECT_EQ(amp_autocast_nesting(), 0);
+    }
+}
+
 // ---- Ops of the program ----
 
 struct ScaledArgs {
