@@ -49,7 +49,8 @@ typedef struct amp_range {
 
 /* Part number `thread` of 0 … n - 1, cut at multiples of `unit`, sizes as even as that allows; may be empty. */
 static inline amp_range amp_parallel_part(int64_t n, int64_t unit, int thread, int threads) {
-    if (threads == 1) return (amp_range){0, n}; /* of a small product the divisions would be felt */
+    const amp_range all = {0, n};
+    if (threads == 1) return all; /* of a small product the divisions would be felt */
     const int64_t units = n / unit + (n % unit != 0), each = units / threads, more = units % threads;
     const int64_t first = thread * each + (thread < more ? thread : more), count = each + (thread < more);
     const amp_range part = {first * unit < n ? first * unit : n,
