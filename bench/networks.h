@@ -158,7 +158,7 @@ static amp_tensor *run_resnet(const resnet *r, amp_tensor *x) {
     for (int i = -1; i < RESNET_BLOCKS; i++) {
         amp_tensor *y = NULL;
         amp_scope {
-            y = amp_keep(network_require(i < 0 ? run_resnet_stem(r, x) : run_resnet_block(r, i, x)));
+            y = amp_keep(bench_require_tensor(i < 0 ? run_resnet_stem(r, x) : run_resnet_block(r, i, x)));
         }
         if (i >= 0) amp_release(x);
         x = y;
