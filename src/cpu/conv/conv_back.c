@@ -185,8 +185,10 @@ static int64_t slices_of(const key *k) {
     int64_t count = (int64_t)(most < fit ? most : fit);
     if (count > MOST_PIECES) count = MOST_PIECES;
     if (count > k->batch) count = k->batch;
-    while (count > 1 && k->batch % count != 0) count--;
-    return count < 1 ? 1 : count;
+    for (; count > 1; count--) {
+        if (k->batch % count == 0) return count;
+    }
+    return 1;
 }
 
 static size_t image_bytes(const key *k, bool of_y) {

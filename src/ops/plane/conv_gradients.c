@@ -8,7 +8,9 @@
 
 /* What both ops have in common. */
 typedef struct request {
-    amp_tensor *input, *weight, *back; /* input or weight is NULL: it is asked for … */
+    const amp_tensor *given;           /* input or weight, whichever is there, and … */
+    const char *name;                  /* … what it is called; … */
+    amp_tensor *input, *weight, *back; /* … the other is NULL: it is asked for … */
     amp_dims shape;                    /* … and has this one */
     amp_dims stride, padding, dilation;
     int64_t groups;
@@ -25,8 +27,8 @@ static int64_t weight_extent(const request *r, int dim) {
 
 /* ---- Checks --------------------------------------------------------------------------------------------------------- */
 static amp_status check_ranks(const amp_call *call, const request *r) {
-    const amp_tensor *given = r->input ? r->input : r->weight;
-    const char *name = r->input ? "input" : "weight";
+    const amp_tensor *given = r->given;
+    const char *name = r->name;
     if (r->axes < 1 || r->axes > AMP_CONV_AXES)
         return amp_fail(AMP_ERROR_INVALID, "%s: 'grad_output' is %s; expected 3 to 5 dimensions", amp_call_name(call),
                         amp_describe(r->back));
@@ -71,10 +73,9 @@ static amp_status check(const amp_call *call, const request *r) {
     AMP_TRY(check_numbers(call, r, "padding", &r->padding, 0));
     AMP_TRY(check_numbers(call, r, "dilation", &r->dilation, 1));
     if (fits(r)) return AMP_OK;
-    const amp_tensor *given = r->input ? r->input : r->weight;
     return amp_fail(AMP_ERROR_INVALID,
                     "%s: 'grad_output' is %s, '%s' %s, %s %s, groups %lld: no convolution of these has such a result",
-                    amp_call_name(call), amp_describe(r->back), r->input ? "input" : "weight", amp_describe(given),
+                    amp_call_name(call), amp_describe(r->back), r->name, amp_describe(r->given),
                     r->input ? "weight_size" : "input_size", amp_describe_shape(r->shape.count, r->shape.values),
                     (long long)r->groups);
 }
@@ -162,7 +163,9 @@ static amp_tensor *compose_input(amp_call *call, const request *r) {
 
 amp_status amp_op_conv_input(amp_call *call) {
     const amp_conv_input_args *a = call->args;
-    const request r = {.weight = a->weight,
+    const request r = {.given = a->weight,
+                       .name = "weight",
+                       .weight = a->weight,
                        .back = a->grad_output,
                        .shape = a->input_size,
                        .stride = a->stride,
@@ -286,7 +289,9 @@ static amp_tensor *compose_weight(const request *r) {
 
 amp_status amp_op_conv_weight(amp_call *call) {
     const amp_conv_weight_args *a = call->args;
-    const request r = {.input = a->input,
+    const request r = {.given = a->input,
+                       .name = "input",
+                       .input = a->input,
                        .back = a->grad_output,
                        .shape = a->weight_size,
                        .stride = a->stride,
