@@ -6,6 +6,10 @@
 
 enum { AMP_CONV_AXES = 3 }; /* depth, height, width; an op of fewer has extents of 1 in front */
 
+/* A weight's gradient that no step makes may be a product for each tap: of kernels of few taps between many channels. An
+ * image of few windows is where other ways are slow. */
+enum { AMP_CONV_FEW_TAPS = 27, AMP_CONV_MANY_CHANNELS = 32, AMP_CONV_FEW_WINDOWS = 64 };
+
 /* Output o and tap k meet input i where, for a convolution, i = o · stride - pad + k · dilation, and for a transposed
  * one, o = i · stride - pad + k · dilation. What lies outside of the input counts as 0, and is not looked at. */
 typedef struct amp_conv_axis {

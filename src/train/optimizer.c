@@ -12,9 +12,8 @@
 
 /* ---- Options ------------------------------------------------------------------------------------------------------ */
 amp_status amp_option_check(const char *what, const amp_option_row *row, double value) {
-    if (row->is_bool && !isnan(value)) return AMP_OK;
-    if (row->any && !row->is_bool ? isfinite(value) : value >= 0 && isfinite(value) && (!row->below_one || value < 1))
-        return AMP_OK;
+    const bool is_bounded = value >= 0 && isfinite(value) && (!row->below_one || value < 1);
+    if (row->is_bool ? !isnan(value) : row->any ? isfinite(value) : is_bounded) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: %s is %g; expected %s", what, row->name, value,
                     row->any         ? "a finite number"
                     : row->below_one ? "a number from 0 up to but without 1"

@@ -275,15 +275,15 @@ static bool is_padded(const amp_conv_axis *a) {
  * 0.97 of the product's time above the bounds, 1.04 to 3.9 below; in f32 it has the product's or more, but with strides 0.8 above
  * 64 windows and 1.2 below; 3 × 3 with strides 1.15 to 1.37 at 49 windows. */
 static bool is_rather_product(const amp_conv_back *c) {
-    enum { TINY = 64, SMALL = 256, FEW = 4096, MOST_TAPS = 27, LEAST_CHANNELS = 32 };
+    enum { SMALL_IMAGE = 256, FEW_PIXELS = 4096 };
     if (!c->writes_weight || c->groups > 1) return false;
     const bool is_f32 = c->y->dtype == AMP_F32, has_strides = c->axis[1].stride * c->axis[2].stride > 1;
     const int64_t windows = c->axis[1].out * c->axis[2].out, taps = c->axis[1].kernel * c->axis[2].kernel;
     if (taps > 1)
-        return has_strides && windows <= TINY && taps <= MOST_TAPS && c->x->shape[1] >= LEAST_CHANNELS &&
-               c->y->shape[1] >= LEAST_CHANNELS;
-    if (has_strides) return windows <= (is_f32 ? TINY : SMALL);
-    return is_f32 || windows <= SMALL || windows * c->y->shape[0] <= FEW;
+        return has_strides && windows <= AMP_CONV_FEW_WINDOWS && taps <= AMP_CONV_FEW_TAPS &&
+               c->x->shape[1] >= AMP_CONV_MANY_CHANNELS && c->y->shape[1] >= AMP_CONV_MANY_CHANNELS;
+    if (has_strides) return windows <= (is_f32 ? AMP_CONV_FEW_WINDOWS : SMALL_IMAGE);
+    return is_f32 || windows <= SMALL_IMAGE || windows * c->y->shape[0] <= FEW_PIXELS;
 }
 
 bool amp_cpu_has_convolve_back(const amp_conv_back *c, amp_dtype dtype) {

@@ -217,21 +217,19 @@ static int64_t kernel_elements(const request *r) {
     return elements;
 }
 
-enum { MOST_TAPS = 27, FEW_CHANNELS = 32, FEW_WINDOWS = 64 };
-
 /* Where products are faster than a convolution whose kernel is as large as the image. In 16 bits only where that one is slow: with
  * strides, which become dilations there, and of few windows. */
 static bool is_by_products(const request *r) {
     const int64_t taps = kernel_elements(r);
-    if (r->groups > 1 || taps > MOST_TAPS) return false;
+    if (r->groups > 1 || taps > AMP_CONV_FEW_TAPS) return false;
     if (taps == 1) return true;
-    if (r->shape.values[0] < FEW_CHANNELS || r->shape.values[1] < FEW_CHANNELS) return false;
+    if (r->shape.values[0] < AMP_CONV_MANY_CHANNELS || r->shape.values[1] < AMP_CONV_MANY_CHANNELS) return false;
     int64_t count = 1, steps = 1;
     for (int i = 0; i < r->axes; i++) {
         count *= r->back->shape[2 + i];
         steps *= r->stride.values[i];
     }
-    return amp_dtype_size(r->back->dtype) > 2 || steps > 1 || count <= FEW_WINDOWS;
+    return amp_dtype_size(r->back->dtype) > 2 || steps > 1 || count <= AMP_CONV_FEW_WINDOWS;
 }
 
 /* Element `tap` of every window, the elements of the kernel being counted through all axes. */
@@ -254,7 +252,7 @@ static amp_tensor *channel_rows(amp_tensor *t) {
 
 /* For each element of the kernel the product of what arrived with what it was multiplied by. */
 static amp_tensor *weight_by_products(const request *r) {
-    amp_tensor *parts[MOST_TAPS], *rows = channel_rows(r->back), *wide = padded(r);
+    amp_tensor *parts[AMP_CONV_FEW_TAPS], *rows = channel_rows(r->back), *wide = padded(r);
     const int taps = (int)kernel_elements(r);
     for (int k = 0; k < taps; k++) {
         amp_tensor *inputs = channel_rows(elements_of_windows(r, wide, k));
