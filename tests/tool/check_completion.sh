@@ -57,6 +57,8 @@ offers "cpu cuda" run --device ""
 offers "amx avx2 avx512 avx512bf16 ref" run --isa ""
 offers "nchw nhwc" run --layout n
 offers "bench" b
+offers "self-check" s
+offers "tools/amp/completion.bash" self-check --report tools/amp/compl
 offers "amx" bench --isa am
 offers "audit" a
 offers "amx" audit --isa am
@@ -78,7 +80,7 @@ offers "tools/amp/completion.bash" explain -- cat tools/amp/compl
 [ -z "$(complete_words nonsense info)" ] || fail "a command that does not exist has arguments"
 
 all=
-for command in info run bench convert audit explain replay; do
+for command in info run bench convert audit explain replay self-check; do
     options=$(help_options $command)
     all="$all $options"
     offered=$(complete_words $command -- | grep -v -x -e -- | LC_ALL=C sort -u)

@@ -51,6 +51,21 @@ expect 2 "'--load' needs a value" "$amp" info --load
 expect 2 "is defined already" env AMP_PLUGIN_TWICE=1 "$amp" info --load "$plugin"
 expect 2 "there is no option '--wrong'" "$amp" explain --wrong
 expect 2 "'--filter' needs a value" "$amp" replay --filter
+
+# self-check: a report of what holds, of what does not, and of what was not done.
+mkdir "$folder/cases" "$folder/few"
+cp tests/golden/promote.* "$folder/few"
+cp tests/golden/lower.safetensors "$folder/cases"
+sed 's/"rtol":[^,]*,"atol":[^,]*/"rtol":0,"atol":0/' tests/golden/lower.json >"$folder/cases/lower.json"
+expect 2 "there is no option '--wrong'" "$amp" self-check --wrong
+expect 2 "takes no argument, not 'xx'" "$amp" self-check xx
+expect 2 "'--cases' needs a value" "$amp" self-check --cases
+expect 0 "agree with PyTorch's results" "$amp" self-check --cases "$folder/few" --report "$folder/report.json"
+expect 0 '"verdict": "passed"' cat "$folder/report.json"
+expect 1 "differ from PyTorch's results, such as" "$amp" self-check --cases "$folder/cases" --report "$folder/report.json"
+expect 0 '"verdict": "FAILED"' cat "$folder/report.json"
+expect 2 "cannot read recorded cases in '$folder/absent'" "$amp" self-check --cases "$folder/absent" --report "$folder/report.json"
+expect 2 "$folder/absent/report.json" "$amp" self-check --cases "$folder/few" --report "$folder/absent/report.json"
 expect 2 "must be one of ref, avx2" env AMP_MAX_ISA=nonsense "$amp" info
 expect 0 "AMP_MAX_ISA=avx2 forbids it" env AMP_MAX_ISA=avx2 "$amp" info
 expect 0 "linear" "$amp" explain -- "$program"

@@ -14,6 +14,7 @@ _amp_options() {
     explain) echo --json --all --width --help --output --input --shape --seed --exact --f32 --bf16 --seconds --runs --threads \
         --isa --mean --scale --layout -- ;;
     replay) echo --device --filter --strided --allow-missing --allow-wrong --time --load --json --help ;;
+    self-check) echo --cases --report --help ;;
     *) echo --help --version ;;
     esac
 }
@@ -45,7 +46,7 @@ _amp() {
     local command=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        _amp_words "info run bench convert audit explain replay $(_amp_options amp)" "$word"
+        _amp_words "info run bench convert audit explain replay self-check $(_amp_options amp)" "$word"
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -63,6 +64,7 @@ _amp() {
     *" --width" | *" --shape" | *" --seed" | *" --seconds" | *" --runs" | *" --threads" | *" --mean" | *" --scale" | \
         *" --cosine" | *" --error" | *" --sets") return ;; # numbers
     "info --load" | "replay --load" | "replay --allow-missing" | "replay --allow-wrong") _amp_files "$word" ;;
+    "self-check --cases" | "self-check --report") _amp_files "$word" ;;
     "run "* | "bench "* | "convert "* | "audit "* | "explain "* | "replay "*) [[ $word == -* ]] || _amp_files "${word#=}" ;; # bash parts NAME=FILE
     esac
     if [[ $word == -* ]] || { [ -z "$word" ] && [ "$command $before" = "info info" ]; }; then

@@ -69,7 +69,10 @@ static int print_json(bool kernels) {
                              (json_int_t)cpu->cache_bytes[1], "l3_bytes", (json_int_t)cpu->cache_bytes[2], "isas",
                              isas_json(), "best_isa", amp_isa_name(amp_isa_best()), "threads", amp_get_num_threads(),
                              "onednn", amp_onednn_version(), "openmp", amp_openmp_version(), "cuda", amp_cuda_json());
-    if (root && kernels) json_object_set_new(root, "kernels", amp_kernels_json());
+    if (root && kernels) {
+        json_object_set_new(root, "kernels", amp_kernels_json());
+        json_object_set_new(root, "kernel_rows", amp_kernel_rows_json());
+    }
     char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     if (!text) {

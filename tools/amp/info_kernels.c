@@ -67,3 +67,15 @@ json_t *amp_kernels_json(void) {
     }
     return list;
 }
+
+json_t *amp_kernel_rows_json(void) {
+    int tested = 0;
+    for (int i = 0; i < amp_kernel_count(); i++) tested += amp_kernel_usable(amp_kernel_at(i), NULL);
+    amp_kernel_refusal refusals[MAX_REFUSALS];
+    const int count = amp_kernel_quarantined(refusals, MAX_REFUSALS);
+    json_t *failed = json_array();
+    for (int i = 0; i < count && i < MAX_REFUSALS; i++)
+        json_array_append_new(
+            failed, json_pack("{s:s, s:s}", "kernel", refusals[i].kernel->name, "reason", refusals[i].reason));
+    return json_pack("{s:i, s:i, s:o}", "tested", tested + count, "failed_count", count, "failed", failed);
+}

@@ -19,6 +19,7 @@ static const struct {
     {"audit", amp_command_audit, "where bf16 adds its error in a model, and a policy: what to keep in f32"},
     {"explain", amp_command_explain, "a recorded run, or a page of a model: types, casts, kernels, times, and why"},
     {"replay", amp_command_replay, "runs recorded operator cases and compares the results"},
+    {"self-check", amp_command_self_check, "whether all computes here as it should, with a file for a report of a bug"},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
