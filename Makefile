@@ -1,5 +1,5 @@
 # Commands for a fresh machine; developers use the presets of CMakePresets.json directly.
-.PHONY: build check demo train bench help
+.PHONY: build check demo train bench packages help
 .DEFAULT_GOAL := build
 
 # Kernels for one GPU are enough to work and to check with; packages have all (cmake/cuda.cmake).
@@ -40,10 +40,19 @@ bench:
 	$(BUILD)
 	bench/report.py $(if $(PEERS),--peers $(patsubst mkl,.deps/mkl,$(PEERS))) $(OPTIONS)
 
+# Debian packages, and an archive that runs from any folder, in build/packages. For all GPUs, where the CUDA toolkit is installed.
+packages:
+	scripts/setup packages
+	cmake --preset release -B build/packages -DBUILD_TESTING=OFF -DAMP_BENCH=OFF
+	cmake --build build/packages --parallel $$(nproc)
+	cd build/packages && cpack
+	@ls -l build/packages/packages/*.deb build/packages/packages/*.tar.gz
+
 help:
 	@echo 'make         the library, the tool and the examples, in build/release'
 	@echo 'make check   … and everything tested; installs what is missing (scripts/setup)'
 	@echo 'make demo    sentence embeddings, and text read from a picture, in f32 and bf16; installs what is missing'
 	@echo 'make train   a network that learns handwritten digits, in f32, bf16 and f16; installs what is missing'
 	@echo 'make bench   a page of figures in build/report (PEERS=mkl or VENV, OPTIONS=…)'
+	@echo 'make packages  Debian packages, and an archive that runs from any folder, in build/packages/packages'
 	@echo 'To install:  cmake --install build/release --prefix DIRECTORY'

@@ -127,6 +127,11 @@ add_test(NAME installed_docs COMMAND tests/docs/check_installed.sh ${prefix} ${C
     ${CMAKE_INSTALL_DATADIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(installed_docs PROPERTIES LABELS fast FIXTURES_REQUIRED prefix)
 
+if(NOT AMP_SANITIZE AND NOT AMP_COVERAGE)
+    add_test(NAME packages COMMAND ${PROJECT_SOURCE_DIR}/tests/api/check_packages.sh ${PROJECT_BINARY_DIR})
+    set_tests_properties(packages PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+endif()
+
 set(static 0)
 foreach(library amp amp_static)
     add_test(NAME consumer.cmake_c11.${library} COMMAND ${CMAKE_CTEST_COMMAND}
