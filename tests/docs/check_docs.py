@@ -48,7 +48,7 @@ static amp_loss_scaler_state states[2];
 """
 # What documents speak of and that is not there: of a user, of the system, made by a program, examples of names.
 NO_FILES = {"program.c", "ops.c", "cublasLt.h", "cuda.h", "report.txt", "NAME.json", "NAME.safetensors", "ops.html",
-            "model.safetensors", "model.html", "policy.txt", "error.html", "x.npy", "gemm_avx512fp16.c", "src/cpu/gemm/gemm_avx512fp16.c"}
+            "amp-self-check.json", "amp.spdx.json", "model.safetensors", "model.html", "policy.txt", "error.html", "x.npy", "gemm_avx512fp16.c", "src/cpu/gemm/gemm_avx512fp16.c"}
 NO_NAMES = {"amp_verb_noun", "amp_C", "amp_gemm_bf16_avx512fp16"}
 SUFFIXES = "c|cc|h|hpp|cu|def|py|sh|md|txt|svg|html|cmake|inc|json|safetensors|npy"
 SOURCES = "c|cc|h|hpp|cu|def|py|sh|cmake|inc|in|map|txt"
