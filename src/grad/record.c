@@ -228,11 +228,15 @@ static amp_tensor *own_header(amp_call *call, amp_tensor *t) {
     return amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
 }
 
+static bool is_constant(const amp_grad_node *node, int index) {
+    return node && index < AMP_MAX_OUTPUTS && (node->row->constants >> index & 1u) != 0;
+}
+
 static amp_status begin_result(amp_call *call, amp_grad_node *node, amp_tensor **result, int index, bool of_several) {
     amp_tensor *t = *result;
     if (!t) return AMP_OK;
     const bool keep = node && is_needed(node, index, true);
-    if (has_gradient(t)) {
+    if (has_gradient(t) && !is_constant(node, index)) {
         t = *result = own_header(call, t);
         if (!t) return amp_pending_error();
         AMP_TRY(amp_history_begin(t, node, index, viewed(call, t), of_several));

@@ -352,6 +352,25 @@ TEST_F(MatrixSlopes, OfEmptyMatricesAreEmpty) {
     }
 }
 
+// As PyTorch has it: only what a gradient leads through requires one.
+TEST_F(MatrixSlopes, DoNotLeadThroughConstants) {
+    const std::vector<Named> gelsd = {{"driver", "gelsd"}};
+    amp_tensor *x = random_tensor(AMP_F64, {5, 3}, 3), *classes = op("zeros", {AMP_DIMS(5, 3)}, {{"dtype", AMP_I64}});
+    ASSERT_EQ(amp_tensor_set_requires_grad(x, true), AMP_OK);
+    const struct {
+        Tensors results;
+        std::vector<bool> require;
+    } cases[] = {
+        {results("linalg_lstsq", {x, random_tensor(AMP_F64, {5, 2}, 4)}, 4, gelsd), {true, true, false, false}},
+        {results("linalg_lu", {x}, 3), {false, true, true}},
+        {results("multilabel_margin_loss_forward", {x, classes}, 2), {true, false}},
+    };
+    for (const auto &c : cases) {
+        for (size_t i = 0; i < c.require.size(); i++)
+            EXPECT_EQ(amp_tensor_requires_grad(c.results[i]), c.require[i]) << i;
+    }
+}
+
 TEST_F(MatrixSlopes, AreRefusedWhereQIsNotUnique) {
     for (const char *mode : {"complete", "r"}) {
         amp_tensor *x = random_tensor(AMP_F64, {4, 2}, 3);
