@@ -48,11 +48,6 @@ static amp_status read_options(amp_lbfgs *l, const amp_lbfgs_args *a) {
 }
 
 static amp_status take_parameter(amp_lbfgs *l, const amp_parameter *p) {
-    if (!amp_tensor_is_live(p->tensor))
-        return amp_fail(AMP_ERROR_INVALID, "%s: parameter '%.200s' was released before", what_create, p->name);
-    if (!amp_dtype_is_floating(p->tensor->dtype))
-        return amp_fail(AMP_ERROR_DTYPE, "%s: parameter '%.200s' is %s; expected a floating dtype", what_create,
-                        p->name, amp_describe(p->tensor));
     if (l->count > 0 && amp_tensor_device(p->tensor) != l->device)
         return amp_fail(AMP_ERROR_DEVICE, "%s: parameter '%.200s' is on %s, and others are on %s", what_create, p->name,
                         amp_device_name(amp_tensor_device(p->tensor)), amp_device_name(l->device));
@@ -73,13 +68,12 @@ static amp_status fill(amp_lbfgs *l, const amp_lbfgs_args *given) {
     AMP_TRY(amp_struct_read(what_create, "amp_lbfgs_args", &a, sizeof a, sizeof a.struct_size, given));
     AMP_TRY(amp_struct_reserved(what_create, &a.reserved, sizeof a.reserved));
     AMP_TRY(read_options(l, &a));
+    AMP_TRY(amp_parameters_check_trained(what_create, a.parameters));
     l->dtype = AMP_F32;
-    for (int64_t i = 0; a.parameters && i < a.parameters->count; i++) {
+    for (int64_t i = 0; i < a.parameters->count; i++) {
         if (!a.parameters->items[i].is_buffer) AMP_TRY(take_parameter(l, &a.parameters->items[i]));
     }
-    if (l->elements == 0)
-        return amp_fail(AMP_ERROR_INVALID, "%s: the list of parameters is %s", what_create,
-                        a.parameters ? "empty" : "NULL");
+    if (l->elements == 0) return amp_fail(AMP_ERROR_INVALID, "%s: the parameters have no elements", what_create);
     const size_t most = (size_t)l->history_size;
     l->known.changes = amp_alloc_zeroed(most * sizeof(amp_tensor *));
     l->known.steps = amp_alloc_zeroed(most * sizeof(amp_tensor *));

@@ -248,6 +248,25 @@ TEST_F(TrainingFiles, BuffersAreNoOptimizers) {
     EXPECT_EQ(error(), "parameters_add_buffer: 'other' requires gradients; a buffer does not");
 }
 
+TEST_F(TrainingFiles, OptimizersOfBuffersAloneAreRefused) {
+    amp_parameters *p = amp_parameters_create();
+    amp_parameters_add_buffer(p, "mean", tensor(AMP_F32, {2}));
+    amp_optimizer_args args = options_of(nullptr);
+    args.parameters = p;
+    EXPECT_FALSE(amp_optimizer_create(AMP_SGD, &args));
+    EXPECT_EQ(error(), "optimizer_create: the list has buffers alone; expected a parameter");
+    Training run(1);
+    EXPECT_EQ(amp_optimizer_add_group_call(run.optimizer, &args), AMP_ERROR_INVALID);
+    EXPECT_EQ(error(), "optimizer_add_group: the list has buffers alone; expected a parameter");
+    EXPECT_EQ(amp_optimizer_group_count(run.optimizer), 1);
+    amp_lbfgs_args of_lbfgs = {};
+    of_lbfgs.struct_size = sizeof of_lbfgs;
+    of_lbfgs.parameters = p;
+    EXPECT_FALSE(amp_lbfgs_create(&of_lbfgs));
+    EXPECT_EQ(error(), "lbfgs_create: the list has buffers alone; expected a parameter");
+    amp_parameters_destroy(p);
+}
+
 // ---- Checkpoints ----
 
 TEST_F(TrainingFiles, ARunGoesOnWithTheSameBits) {
