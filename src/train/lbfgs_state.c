@@ -202,8 +202,8 @@ amp_status amp_lbfgs_load_state(amp_lbfgs *l, const char *const *names, amp_tens
     AMP_TRY(amp_pending_error());
     if (!l) return amp_fail(AMP_ERROR_INVALID, "%s: the optimizer is NULL", loading.what);
     AMP_TRY(amp_named_check(&from, loading.what));
-    const amp_status status = amp_lbfgs_note_state(&loading, l, &from);
-    if (status == AMP_OK) amp_loading_write(&loading);
+    amp_status status = amp_lbfgs_note_state(&loading, l, &from);
+    if (status == AMP_OK) status = amp_loading_write(&loading);
     amp_loading_free(&loading);
     return status;
 }

@@ -365,8 +365,8 @@ amp_status amp_training_load(const amp_training *given, const char *path) {
     snprintf(what, sizeof what, "training_load: %.180s", path);
     amp_loading loading = {.what = what};
     loader l = {.file = amp_safetensors_open(path), .loading = &loading};
-    const amp_status status = l.file ? note_all(&l, &t) : amp_pending_error();
-    if (status == AMP_OK) amp_loading_write(&loading);
+    amp_status status = l.file ? note_all(&l, &t) : amp_pending_error();
+    if (status == AMP_OK) status = amp_loading_write(&loading);
     if (status != AMP_OK) amp_fail_within("training_load");
     amp_loading_free(&loading);
     amp_safetensors_close(l.file);

@@ -119,6 +119,34 @@ TEST_F(OptimizerRules, AStateTakenElsewhereGoesOnWithTheSameBits) {
     }
 }
 
+// A state is shared with its optimizer: what is loaded may lie in what is written.
+TEST_F(OptimizerRules, AStateMayBeMadeOfTheStatesThatItIsLoadedInto) {
+    amp_tensor *a = random_tensor(AMP_F32, {3, 3}, 1), *b = random_tensor(AMP_F32, {3, 3}, 2);
+    amp_optimizer_args args = options_of(nullptr);
+    args.momentum = amp_opt_float(0.9);
+    amp_optimizer *o = make(AMP_SGD, {a, b}, args);
+    steps(o, a, 1, 10);
+    steps(o, b, 1, 20);
+    const amp_state state = amp_optimizer_state(o);
+    std::vector<amp_tensor *> tensors(state.tensors, state.tensors + state.count);
+    std::vector<size_t> at;
+    for (size_t i = 0; i < tensors.size(); i++)
+        if (std::string(state.names[i]).find("momentum_buffer") != std::string::npos) at.push_back(i);
+    ASSERT_EQ(at.size(), 2u);
+    amp_tensor *first = tensors[at[0]], *second = tensors[at[1]];
+    const std::vector<double> want_of_a = numbers_of(second), want_of_b = numbers_of(op("t", {first}));
+    tensors[at[0]] = second;
+    tensors[at[1]] = op("t", {first});
+    ASSERT_EQ(amp_optimizer_load_state(o, state.names, tensors.data(), state.count), AMP_OK) << amp_last_error();
+    EXPECT_EQ(numbers_of(first), want_of_a);
+    EXPECT_EQ(numbers_of(second), want_of_b);
+    tensors[at[0]] = op("t", {first}); // of itself
+    ASSERT_EQ(amp_optimizer_load_state(o, state.names, tensors.data(), state.count), AMP_OK) << amp_last_error();
+    EXPECT_EQ(numbers_of(op("t", {first})), want_of_a);
+    amp_state_free(state);
+    amp_optimizer_destroy(o);
+}
+
 TEST_F(OptimizerRules, AStateHasTheNumbersThatOptionsMayHave) {
     amp_optimizer *o = make(AMP_SGD, {tensor(AMP_F32, {2})});
     const amp_state state = amp_optimizer_state(o);
