@@ -309,6 +309,13 @@ TEST_F(TrainingFiles, WhatDiffersIsNamed) {
     more.training.generators[1] = nullptr;
     more.training.optimizers[1] = more.optimizer;
     refuses(more, {"the file has no optimizer1"});
+    Training without(1);
+    without.training.step = nullptr;
+    refuses(without, {"the file has 'training.step', and there is no step here"});
+    ASSERT_EQ(save(without), AMP_OK) << amp_last_error();
+    ASSERT_EQ(load(without), AMP_OK) << amp_last_error();
+    refuses(here, {"the file has no 'training.step'"});
+    ASSERT_EQ(save(here), AMP_OK);
     Training two(1);
     amp_parameters *list = amp_parameters_create();
     amp_parameters_add(list, "more", tensor(AMP_F32, {2}));
