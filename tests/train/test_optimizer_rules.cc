@@ -283,6 +283,32 @@ TEST_F(OptimizerRules, ParametersAtDifferentStepsAreEachAtTheirOwn) {
     for (amp_optimizer *o : {both, first, second}) amp_optimizer_destroy(o);
 }
 
+// Calls are gathered over the whole list: of several steps, mixed, with and without masters.
+TEST_F(OptimizerRules, MixedParametersAreUpdatedAsAlone) {
+    std::vector<amp_tensor *> together, alone;
+    for (uint64_t i = 0; i < 17; i++) {
+        together.push_back(random_tensor(i % 3 == 1 ? AMP_BF16 : AMP_F32, {5}, i));
+        alone.push_back(op("clone", {together[i]}));
+    }
+    amp_optimizer_args args = options_of(nullptr);
+    args.master_weights = true;
+    amp_optimizer *all = make(AMP_ADAMW, together, args);
+    std::vector<amp_optimizer *> each;
+    for (amp_tensor *t : alone) each.push_back(make(AMP_ADAMW, {t}, args));
+    for (uint64_t step = 0; step < 6; step++) {
+        for (size_t i = 0; i < together.size(); i++) {
+            const bool has_gradient = i * 7 % 5 <= step; // from different steps on
+            amp_tensor *g = has_gradient ? random_tensor(amp_tensor_dtype(alone[i]), {5}, 100 * step + i) : nullptr;
+            for (amp_tensor *t : {together[i], alone[i]}) ASSERT_EQ(amp_tensor_set_grad(t, g), AMP_OK);
+            ASSERT_EQ(amp_optimizer_step(each[i]), AMP_OK) << amp_last_error();
+        }
+        ASSERT_EQ(amp_optimizer_step(all), AMP_OK) << amp_last_error();
+        for (size_t i = 0; i < together.size(); i++) EXPECT_EQ(numbers_of(together[i]), numbers_of(alone[i])) << i;
+    }
+    for (amp_optimizer *o : each) amp_optimizer_destroy(o);
+    amp_optimizer_destroy(all);
+}
+
 TEST_F(OptimizerRules, ParametersThatShareMemoryAreUpdatedOneAfterTheOther) {
     std::vector<std::vector<double>> results;
     const int before = amp_get_num_threads();
