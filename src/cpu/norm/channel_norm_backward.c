@@ -279,7 +279,7 @@ static amp_status run_short_groups(norm *p) {
 }
 
 /* ---- Columns: element j of the memory belongs to channel j/inner mod channels ------------------------------------- */
-/* Of a part of the memory that has statistics of its own, which are done one after the other. Its last row may be short. */
+/* Of a part of the memory that has statistics of its own; a thread has one for all parts that it takes. Its last row may be short. */
 typedef struct columns {
     norm *p;
     int64_t inner, width, total; /* total: elements of the part */
@@ -413,21 +413,34 @@ static amp_status make_room(columns *k, int threads) {
     return AMP_OK;
 }
 
+static void run_part(columns *k, int64_t index, int threads) {
+    const norm *p = k->p;
+    const int64_t row = index * p->channels, each = p->s->groups ? p->channels / p->s->groups : 1;
+    const int64_t size = (int64_t)amp_dtype_size(p->x->dtype);
+    k->first = index * k->total;
+    amp_block_load(AMP_F32, k->centre, p->x->dtype, place(p->x, k->first), size, k->width);
+    sum_part(k, row, threads);
+    for (int64_t c = 0; c < p->channels; c += each) finish_set(p, &(const set){row + c, 1, each});
+    spread_numbers(k, row);
+    apply_part(k, threads);
+}
+
 /* By groups each sample is a part. */
 static amp_status run_columns(norm *p, int64_t inner) {
-    const int64_t parts = p->s->groups ? p->outer : 1, each = p->s->groups ? p->channels / p->s->groups : 1;
-    const int64_t size = (int64_t)amp_dtype_size(p->x->dtype);
-    columns k = columns_of(p, inner, parts);
-    const int threads = threads_for(p);
-    AMP_TRY(make_room(&k, threads));
-    for (int64_t i = 0; i < parts; i++, k.first += k.total) {
-        const int64_t row = i * p->channels;
-        amp_block_load(AMP_F32, k.centre, p->x->dtype, place(p->x, k.first), size, k.width);
-        sum_part(&k, row, threads);
-        for (int64_t c = 0; c < p->channels; c += each) finish_set(p, &(const set){row + c, 1, each});
-        spread_numbers(&k, row);
-        apply_part(&k, threads);
+    const int64_t parts = p->s->groups ? p->outer : 1;
+    const int all = threads_for(p), threads = amp_threads_of_parts(all, parts), of_part = threads > 1 ? 1 : all;
+    columns *own = room(p->call, threads * (int64_t)sizeof *own);
+    if (!own) return amp_pending_error();
+    for (int t = 0; t < threads; t++) {
+        own[t] = columns_of(p, inner, parts);
+        AMP_TRY(make_room(&own[t], of_part));
     }
+    if (threads == 1) { /* in no region: those of the parts would be nested in it */
+        for (int64_t i = 0; i < parts; i++) run_part(own, i, of_part);
+        return give_parameters(p, parts);
+    }
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < parts; i++) run_part(&own[omp_get_thread_num()], i, of_part);
     return give_parameters(p, parts);
 }
 
