@@ -294,6 +294,7 @@ TEST_F(OptimizerRules, MixedParametersAreUpdatedAsAlone) {
     args.master_weights = true;
     amp_optimizer *all = make(AMP_ADAMW, together, args);
     std::vector<amp_optimizer *> each;
+    each.reserve(alone.size());
     for (amp_tensor *t : alone) each.push_back(make(AMP_ADAMW, {t}, args));
     for (uint64_t step = 0; step < 6; step++) {
         for (size_t i = 0; i < together.size(); i++) {
