@@ -66,7 +66,7 @@ class Op:
         self.returns = ""
         self.forms, self.flags = [], []
         self.doc, self.alias, self.banned, self.no_grad = "", None, None, None
-        self.grad, self.saves = None, []
+        self.grad, self.saves, self.constant = None, [], None
         self.cells = {}
         self.family = None
 
@@ -250,6 +250,8 @@ def parse_attributes(op, text, line):
         elif match := re.match(r"saves=([\w,:+]+)", rest):
             op.saves = [(name, wanted.split("+") if wanted else [])
                         for name, _, wanted in (item.partition(":") for item in match.group(1).split(","))]
+        elif match := re.match(r"constant=(\w+)", rest):
+            op.constant = match.group(1)
         elif match := CELL.match(rest):
             table, device, policy, word, argument, value = match.groups()
             if policy not in POLICIES:
@@ -343,6 +345,8 @@ def check_gradient(op):
         fail(op.line, f"{op.key}: a gradient, and a reason why there is none")
     if op.saves and (not op.grad or op.grad == "parts"):
         fail(op.line, f"{op.key}: saves without a gradient function that reads it")
+    if op.constant and (op.constant not in op.outputs or not op.grad or op.grad == "parts"):
+        fail(op.line, f"{op.key}: {op.constant!r} is no result of an op with a gradient function")
     tensors = [a.name for a in op.args if a.kind in ("TENSOR", "TENSOR_LIST")]
     for name, wanted in op.saves:
         for other in [name] * (name not in op.outputs) + wanted:
@@ -627,7 +631,8 @@ def gradients_header(ops):
            "    void (*function)(struct amp_gradient *g); /* NULL: none, or left to its parts */",
            "    const amp_gradient_need *needs;",
            "    int need_count;",
-           "    bool is_parts; /* the implementation is made of ops that have gradients of their own */",
+           "    bool is_parts;      /* the implementation is made of ops that have gradients of their own */",
+           "    unsigned constants; /* a bit for each result that requires no gradient */",
            "} amp_gradient_row;", "",
            "/* By op. */", "extern const amp_gradient_row amp_gradient_rows[];", ""]
     out += [f"void amp_gradient_{name}(struct amp_gradient *g);" for name in gradient_functions(ops)]
@@ -648,7 +653,8 @@ def gradient_row(op):
     function = "NULL" if op.grad == "parts" else f"amp_gradient_{op.grad}"
     needs = f"needs_{op.c_name}" if op.saves else "NULL"
     return (f"    [AMP_OP_ID_{op.c_name}] = {{{function}, {needs}, {len(op.saves)}, "
-            f"{'true' if op.grad == 'parts' else 'false'}}},")
+            f"{'true' if op.grad == 'parts' else 'false'}, "
+            f"0x{1 << op.outputs.index(op.constant) if op.constant else 0:x}}},")
 
 
 def gradients_source(ops):

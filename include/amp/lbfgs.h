@@ -44,7 +44,7 @@ typedef struct amp_lbfgs_args {
 } amp_lbfgs_args;
 
 /* An owner of the parameters that are in the list now. Its vectors are all parameters long, on their device, in f32 (f64 if one is f64). The caller's, until amp_lbfgs_destroy. NULL with an error: no or an
- * empty list, parameters that are complex or on several devices, an option out of its range, no memory. */
+ * empty list, one of buffers alone, parameters that are complex or on several devices, an option out of its range, no memory. */
 AMP_API amp_lbfgs *amp_lbfgs_create(const amp_lbfgs_args *args);
 /* NULL is allowed. */
 AMP_API void amp_lbfgs_destroy(amp_lbfgs *lbfgs);

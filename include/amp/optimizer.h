@@ -60,7 +60,7 @@ typedef struct amp_optimizer_args {
 } amp_optimizer_args;
 
 /* An optimizer of the parameters that are in the list now, and one more owner of them; the list may go. The caller's, until amp_optimizer_destroy. NULL
- * with an error: no or an empty list, complex parameters, an option that the algorithm lacks or whose value is out of
+ * with an error: no or an empty list, one of buffers alone, complex parameters, an option that the algorithm lacks or whose value is out of
  * range, no memory. */
 AMP_API amp_optimizer *amp_optimizer_create(amp_optimizer_kind kind, const amp_optimizer_args *args);
 /* Its states and copies go; parameters live on with their other owners. NULL is allowed. */

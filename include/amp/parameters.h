@@ -54,10 +54,11 @@ typedef struct amp_clip_grad_norm_args {
     unsigned char reserved[7];
 } amp_clip_grad_norm_args;
 
-/* Multiplies every gradient by max_norm / (norm + 1e-6) where that is less than 1: torch.nn.utils.clip_grad_norm_. Returns the
- * norm before, computed in f64; 0 with an error: no list, a norm_type that is none, those of the ops. */
+/* Multiplies every gradient by max_norm / (norm + 1e-6) where that is less than 1: torch.nn.utils.clip_grad_norm_. Of complex
+ * elements the absolute value counts. Returns the norm before, computed in f64; 0 with an error: no list, a norm_type that is none, those of the ops. */
 AMP_API double amp_clip_grad_norm_call(const amp_clip_grad_norm_args *args);
-/* Every element of a gradient becomes one from −clip_value to clip_value; NaN stays: torch.nn.utils.clip_grad_value_. */
+/* Every element of a gradient becomes one from −clip_value to clip_value; NaN stays: torch.nn.utils.clip_grad_value_. A complex gradient is
+ * an error, and nothing is clipped. */
 AMP_API amp_status amp_clip_grad_value(amp_parameters *parameters, double clip_value);
 
 /* ---- Files ------------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ typedef struct amp_training {
     amp_grad_scaler *scalers[AMP_TRAINING_MOST];
     amp_generator *generators[AMP_TRAINING_MOST]; /* the program's own */
     amp_lbfgs *lbfgs[AMP_TRAINING_MOST];
-    int64_t *step; /* steps made: read by save, set by load */
+    int64_t *step; /* steps made: read by save, set by load; NULL: the file has none */
 } amp_training;
 
 /* Writes the file: beside it first, flushed to the disk, renamed over it, and the folder flushed. So whatever happens, a reader finds the
@@ -48,8 +48,8 @@ typedef struct amp_training {
 AMP_API amp_status amp_training_save(const amp_training *training, const char *path);
 
 /* Gives everything the state of the file, in place. Errors, of which each says what differs: a file that is no checkpoint, or cut short; a
- * parameter or buffer that one side lacks, or of another shape or dtype; another optimizer or scheduler, or more or less of them; no memory. Then
- * nothing is changed. */
+ * parameter or buffer that one side lacks, or of another shape or dtype; another optimizer or scheduler, or more or less of them; a step on
+ * one side alone; no memory. Then nothing is changed. */
 AMP_API amp_status amp_training_load(const amp_training *training, const char *path);
 
 #ifndef __cplusplus

@@ -18,7 +18,8 @@ typedef struct amp_gradient_row {
     void (*function)(struct amp_gradient *g); /* NULL: none, or left to its parts */
     const amp_gradient_need *needs;
     int need_count;
-    bool is_parts; /* the implementation is made of ops that have gradients of their own */
+    bool is_parts;      /* the implementation is made of ops that have gradients of their own */
+    unsigned constants; /* a bit for each result that requires no gradient */
 } amp_gradient_row;
 
 /* By op. */

@@ -96,24 +96,11 @@ static amp_status fill(amp_grad_node *node, const checkpoint *c, amp_tensor *con
     node->reaches_leaves = true;
     *(checkpoint *)node->args = *c;
     for (int i = 0; i < c->input_count; i++) {
-        int output = 0;
-        amp_grad_node *before = amp_history_node(inputs[i], &output);
-        if (before) node->edges[i] = (amp_grad_edge){amp_grad_node_retain(before), output, inputs[i]->dtype};
+        amp_grad_node_lead(node, i, inputs[i]);
         amp_grad_node_save(node, i, inputs[i]);
     }
     amp_grad_node_number(node);
     return amp_pending_error();
-}
-
-static amp_status begin_results(amp_grad_node *node, amp_tensor **outputs) {
-    for (int i = 0; i < node->result_count; i++) {
-        amp_saved_take(&node->results[i], outputs[i], false);
-        if (!amp_dtype_is_floating(outputs[i]->dtype) && !amp_dtype_is_complex(outputs[i]->dtype)) continue;
-        outputs[i] = amp_tensor_same("checkpoint", outputs[i]); /* an input that comes back keeps its own history */
-        if (!outputs[i]) return amp_pending_error();
-        AMP_TRY(amp_history_begin(outputs[i], node, i, NULL, false));
-    }
-    return AMP_OK;
 }
 
 static amp_status run_recorded(const checkpoint *c, amp_tensor *const *inputs, amp_tensor **outputs) {
@@ -124,7 +111,7 @@ static amp_status run_recorded(const checkpoint *c, amp_tensor *const *inputs, a
     (void)amp_grad_set_enabled(false);
     if (status == AMP_OK) status = call(c, inputs, outputs);
     (void)amp_grad_set_enabled(true);
-    if (status == AMP_OK) status = begin_results(node, outputs);
+    if (status == AMP_OK) status = amp_grad_begin_results(node, outputs);
     amp_grad_node_drop(node);
     return status;
 }

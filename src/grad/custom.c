@@ -137,12 +137,6 @@ static int place_of(const forward *f, const amp_tensor *t, int *others) {
     return output >= 0 ? -1 - output : of->inputs + (*others)++;
 }
 
-static void add_edge(amp_grad_node *node, int slot, const amp_tensor *t) {
-    int output = 0;
-    amp_grad_node *before = amp_history_node(t, &output);
-    if (before) node->edges[slot] = (amp_grad_edge){amp_grad_node_retain(before), output, t->dtype};
-}
-
 static amp_status fill(amp_grad_node *node, const forward *f) {
     const record *r = f->call.record;
     node->row = &row;
@@ -151,10 +145,9 @@ static amp_status fill(amp_grad_node *node, const forward *f) {
     memcpy(node->args, r, places_at(&r->function));
     for (int i = 0; i < r->function.inputs; i++) {
         if (!f->given[i]) continue;
-        add_edge(node, i, f->given[i]);
+        amp_grad_node_lead(node, i, f->given[i]);
         amp_saved_take(&node->slots[i], f->inputs[i], false);
     }
-    for (int i = 0; i < r->function.outputs; i++) amp_saved_take(&node->results[i], f->outputs[i], false);
     amp_grad_node_number(node);
     return amp_pending_error();
 }
@@ -175,16 +168,6 @@ static void keep_saved(amp_grad_node *node, const forward *f) {
     }
 }
 
-static amp_status begin_results(amp_grad_node *node, amp_tensor **outputs) {
-    for (int i = 0; i < node->result_count; i++) {
-        if (!amp_dtype_is_floating(outputs[i]->dtype) && !amp_dtype_is_complex(outputs[i]->dtype)) continue;
-        outputs[i] = amp_tensor_same(node->name, outputs[i]); /* an input that comes back keeps its own history */
-        if (!outputs[i]) return amp_pending_error();
-        AMP_TRY(amp_history_begin(outputs[i], node, i, NULL, false));
-    }
-    return AMP_OK;
-}
-
 static amp_status write_down(const forward *f) {
     const record *r = f->call.record;
     const size_t bytes = places_at(&r->function) + (size_t)r->saved_count * sizeof(int);
@@ -195,7 +178,7 @@ static amp_status write_down(const forward *f) {
     if (!node) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory to record the call", r->function.name);
     amp_status status = fill(node, f);
     if (status == AMP_OK) keep_saved(node, f);
-    if (status == AMP_OK) status = begin_results(node, f->outputs);
+    if (status == AMP_OK) status = amp_grad_begin_results(node, f->outputs);
     amp_grad_node_drop(node);
     return status;
 }

@@ -41,6 +41,19 @@ static inline amp_tensor *amp_grad_source(amp_tensor *t) {
 /* The node that the gradient of a tensor goes to, and *output, which it is of its results; NULL: it requires none, or an error stands. */
 amp_grad_node *amp_history_node(const amp_tensor *tensor, int *output);
 
+/* Whether tensors of its dtype can have one. */
+static inline bool amp_grad_is_possible(const amp_tensor *t) {
+    return amp_dtype_is_floating(t->dtype) || amp_dtype_is_complex(t->dtype);
+}
+
+/* An edge to what made the tensor, if that wants a gradient. */
+static inline void amp_grad_node_lead(amp_grad_node *node, int slot, amp_tensor *t) {
+    int output = 0;
+    const amp_tensor *source = amp_grad_source(t);
+    amp_grad_node *before = amp_history_node(source, &output);
+    if (before) node->edges[slot] = (amp_grad_edge){amp_grad_node_retain(before), output, source->dtype};
+}
+
 /* The tensor is result `output` of a node from now on. `of`: what it is a view of, if its memory is that one's; else NULL. */
 amp_status amp_history_begin(amp_tensor *tensor, amp_grad_node *node, int output, amp_tensor *of, bool of_several);
 /* … after it was written in place; NULL: by what leads no gradient on. `reshapes`: only its shape and strides were. */

@@ -49,7 +49,7 @@ static amp_status unmake_leaf(amp_tensor *t) {
 
 amp_status amp_tensor_set_requires_grad(amp_tensor *t, bool requires_grad) {
     AMP_TRY(check("tensor_set_requires_grad", t));
-    if (requires_grad && !amp_dtype_is_floating(t->dtype) && !amp_dtype_is_complex(t->dtype)) {
+    if (requires_grad && !amp_grad_is_possible(t)) {
         return amp_fail(
             AMP_ERROR_DTYPE,
             "tensor_set_requires_grad: only floating point and complex tensors have gradients; this one is %s",

@@ -19,3 +19,14 @@ amp_status amp_grad_settle(const char *name, const char *role, amp_grad_around b
     if (status == AMP_OK) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: %s returned %d, and no error stands", name, role, (int)status);
 }
+
+amp_status amp_grad_begin_results(amp_grad_node *node, amp_tensor **results) {
+    for (int i = 0; i < node->result_count; i++) {
+        if (!node->results[i].is_present) amp_saved_take(&node->results[i], results[i], false);
+        if (!amp_grad_is_possible(results[i])) continue;
+        results[i] = amp_tensor_same(node->name, results[i]);
+        if (!results[i]) return amp_pending_error();
+        AMP_TRY(amp_history_begin(results[i], node, i, NULL, false));
+    }
+    return AMP_OK;
+}

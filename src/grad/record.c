@@ -88,13 +88,6 @@ static int count_tensors(const amp_call *call) {
     return count;
 }
 
-static void add_edge(amp_grad_node *node, int slot, amp_tensor *t) {
-    int output = 0;
-    amp_tensor *source = amp_grad_source(t);
-    amp_grad_node *before = amp_history_node(source, &output);
-    if (before) node->edges[slot] = (amp_grad_edge){amp_grad_node_retain(before), output, source->dtype};
-}
-
 /* Calls visit(…) of each tensor argument, absent ones too, with its number among them. */
 typedef amp_status (*slot_visitor)(amp_call *call, amp_grad_node *node, int argument, int slot, amp_tensor *t);
 
@@ -114,7 +107,7 @@ static amp_status each_slot(amp_call *call, amp_grad_node *node, slot_visitor vi
 
 static amp_status visit_edge(amp_call *call, amp_grad_node *node, int argument, int slot, amp_tensor *t) {
     (void)call;
-    if (t) add_edge(node, slot, t);
+    if (t) amp_grad_node_lead(node, slot, t);
     if (node->edges[slot].node) node->wanted |= 1u << argument;
     return AMP_OK;
 }
@@ -202,10 +195,6 @@ static amp_status check_writes(const amp_call *call) {
 }
 
 /* ---- After it ----------------------------------------------------------------------------------------------------- */
-static bool has_gradient(const amp_tensor *t) {
-    return amp_dtype_is_floating(t->dtype) || amp_dtype_is_complex(t->dtype);
-}
-
 static amp_tensor *first_tensor(const amp_call *call) {
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
@@ -228,11 +217,15 @@ static amp_tensor *own_header(amp_call *call, amp_tensor *t) {
     return amp_tensor_view(call->op->name, t, t->rank, t->shape, t->strides, t->offset);
 }
 
+static bool is_constant(const amp_grad_node *node, int index) {
+    return node && index < AMP_MAX_OUTPUTS && (node->row->constants >> index & 1u) != 0;
+}
+
 static amp_status begin_result(amp_call *call, amp_grad_node *node, amp_tensor **result, int index, bool of_several) {
     amp_tensor *t = *result;
     if (!t) return AMP_OK;
     const bool keep = node && is_needed(node, index, true);
-    if (has_gradient(t)) {
+    if (amp_grad_is_possible(t) && !is_constant(node, index)) {
         t = *result = own_header(call, t);
         if (!t) return amp_pending_error();
         AMP_TRY(amp_history_begin(t, node, index, viewed(call, t), of_several));

@@ -5,12 +5,18 @@ static void give(amp_gradient *g, amp_tensor *const *field, amp_tensor *gradient
     if (*field && gradient && amp_gradient_wants(g, field)) amp_gradient_give(g, field, gradient);
 }
 
+/* Where the parameter's gradient goes; NULL, which spares it, if nobody wants it. */
+static amp_tensor **if_wanted(amp_gradient *g, amp_tensor *const *field, amp_tensor **gradient) {
+    return *field && amp_gradient_wants(g, field) ? gradient : NULL;
+}
+
 void amp_gradient_layer_norm(amp_gradient *g) {
     const amp_layer_norm_args *a = g->args;
     amp_tensor *weight = NULL, *bias = NULL;
     give(g, &a->input,
-         amp_layer_norm_backward(g->of[0], a->input, a->normalized_shape, .grad_weight = &weight, .grad_bias = &bias,
-                                 .weight = a->weight, .eps = a->eps));
+         amp_layer_norm_backward(g->of[0], a->input, a->normalized_shape,
+                                 .grad_weight = if_wanted(g, &a->weight, &weight),
+                                 .grad_bias = if_wanted(g, &a->bias, &bias), .weight = a->weight, .eps = a->eps));
     give(g, &a->weight, weight);
     give(g, &a->bias, bias);
 }
@@ -19,8 +25,8 @@ void amp_gradient_rms_norm(amp_gradient *g) {
     const amp_rms_norm_args *a = g->args;
     amp_tensor *weight = NULL;
     give(g, &a->input,
-         amp_rms_norm_backward(g->of[0], a->input, a->normalized_shape, .grad_weight = &weight, .weight = a->weight,
-                               .eps = a->eps));
+         amp_rms_norm_backward(g->of[0], a->input, a->normalized_shape,
+                               .grad_weight = if_wanted(g, &a->weight, &weight), .weight = a->weight, .eps = a->eps));
     give(g, &a->weight, weight);
 }
 
@@ -28,8 +34,8 @@ void amp_gradient_group_norm(amp_gradient *g) {
     const amp_group_norm_args *a = g->args;
     amp_tensor *weight = NULL, *bias = NULL;
     give(g, &a->input,
-         amp_group_norm_backward(g->of[0], a->input, a->num_groups, .grad_weight = &weight, .grad_bias = &bias,
-                                 .weight = a->weight, .eps = a->eps));
+         amp_group_norm_backward(g->of[0], a->input, a->num_groups, .grad_weight = if_wanted(g, &a->weight, &weight),
+                                 .grad_bias = if_wanted(g, &a->bias, &bias), .weight = a->weight, .eps = a->eps));
     give(g, &a->weight, weight);
     give(g, &a->bias, bias);
 }
@@ -38,9 +44,10 @@ void amp_gradient_batch_norm(amp_gradient *g) {
     const amp_batch_norm_args *a = g->args;
     amp_tensor *weight = NULL, *bias = NULL;
     give(g, &a->input,
-         amp_batch_norm_backward(g->of[0], a->input, .grad_weight = &weight, .grad_bias = &bias,
-                                 .running_mean = a->running_mean, .running_var = a->running_var, .weight = a->weight,
-                                 .training = a->training, .eps = a->eps));
+         amp_batch_norm_backward(g->of[0], a->input, .grad_weight = if_wanted(g, &a->weight, &weight),
+                                 .grad_bias = if_wanted(g, &a->bias, &bias), .running_mean = a->running_mean,
+                                 .running_var = a->running_var, .weight = a->weight, .training = a->training,
+                                 .eps = a->eps));
     give(g, &a->weight, weight);
     give(g, &a->bias, bias);
 }
@@ -51,12 +58,12 @@ void amp_gradient_instance_norm(amp_gradient *g) {
     amp_tensor *input, *weight = NULL, *bias = NULL;
     const int64_t channels = a->input->shape[1] > 0 ? a->input->shape[1] : 1;
     if (a->use_input_stats.value || !a->running_mean)
-        input = amp_group_norm_backward(g->of[0], a->input, channels, .grad_weight = &weight, .grad_bias = &bias,
-                                        .weight = a->weight, .eps = a->eps);
+        input = amp_group_norm_backward(g->of[0], a->input, channels, .grad_weight = if_wanted(g, &a->weight, &weight),
+                                        .grad_bias = if_wanted(g, &a->bias, &bias), .weight = a->weight, .eps = a->eps);
     else
-        input = amp_batch_norm_backward(g->of[0], a->input, .grad_weight = &weight, .grad_bias = &bias,
-                                        .running_mean = a->running_mean, .running_var = a->running_var,
-                                        .weight = a->weight, .eps = a->eps);
+        input = amp_batch_norm_backward(g->of[0], a->input, .grad_weight = if_wanted(g, &a->weight, &weight),
+                                        .grad_bias = if_wanted(g, &a->bias, &bias), .running_mean = a->running_mean,
+                                        .running_var = a->running_var, .weight = a->weight, .eps = a->eps);
     give(g, &a->input, input);
     give(g, &a->weight, weight);
     give(g, &a->bias, bias);

@@ -17,11 +17,12 @@ static amp_status check_number(const amp_call *call, const char *name, const amp
                     "%s: '%s' is %s; expected one f32 element", amp_call_name(call), name, amp_describe(t));
 }
 
-static amp_status check_gradients(const amp_call *call, const amp_tensor_list *grads) {
+static amp_status check_gradients(const amp_call *call, const amp_tensor_list *grads, bool may_be_complex) {
     for (int64_t i = 0; i < grads->count; i++) {
-        if (!amp_dtype_is_floating(grads->items[i]->dtype))
-            return amp_fail(AMP_ERROR_DTYPE, "%s: a tensor of 'grads' is %s; expected a floating dtype",
-                            amp_call_name(call), amp_describe(grads->items[i]));
+        const amp_tensor *t = grads->items[i];
+        if (amp_dtype_is_floating(t->dtype) || (may_be_complex && amp_dtype_is_complex(t->dtype))) continue;
+        return amp_fail(AMP_ERROR_DTYPE, "%s: a tensor of 'grads' is %s; expected a floating%s dtype",
+                        amp_call_name(call), amp_describe(t), may_be_complex ? " or complex" : "");
     }
     return AMP_OK;
 }
@@ -30,7 +31,7 @@ amp_status amp_op_foreach_non_finite_check_and_unscale(amp_call *call) {
     const amp_foreach_non_finite_check_and_unscale_args *a = call->args;
     AMP_TRY(check_number(call, "found_inf", a->found_inf));
     AMP_TRY(check_number(call, "inv_scale", a->inv_scale));
-    AMP_TRY(check_gradients(call, &a->grads));
+    AMP_TRY(check_gradients(call, &a->grads, false));
     AMP_TRY(amp_steps_of(call)->unscale(call, &a->grads, a->found_inf, a->inv_scale));
     call->outputs[0] = a->found_inf;
     return AMP_OK;
@@ -44,24 +45,42 @@ static amp_status give(amp_call *call, amp_tensor *t) {
 
 /* ---- foreach_norm, foreach_clip --------------------------------------------------------------------------------------- */
 
-/* By blocks of memory: of those with gaps, of dense copies. */
-static amp_status norm_all(amp_call *call, const amp_tensor_list *grads, amp_tensor *out) {
-    amp_tensor **dense = amp_alloc((size_t)grads->count * sizeof *dense);
-    if (!dense) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory", amp_call_name(call));
-    amp_status status = AMP_OK;
-    for (int64_t i = 0; i < grads->count && status == AMP_OK; i++) {
-        dense[i] = amp_fills_memory(grads->items[i]) ? grads->items[i] : amp_contiguous(grads->items[i]);
-        if (!dense[i]) status = amp_pending_error();
+/* A complex number as its two parts: they have its norm of order 2, and are scaled as it is. */
+static amp_tensor *parts_of(amp_tensor *t) {
+    return t && amp_dtype_is_complex(t->dtype) ? amp_view_as_real(t) : t;
+}
+
+/* A block of memory: the tensor's, or where that has gaps a dense copy's. */
+static amp_tensor *block_of(amp_tensor *t) {
+    return parts_of(amp_fills_memory(t) ? t : amp_contiguous(t));
+}
+
+/* What `change` makes of each, for amp_free; NULL with an error. */
+static amp_tensor **changed(const amp_call *call, const amp_tensor_list *list, amp_tensor *(*change)(amp_tensor *)) {
+    amp_tensor **items = amp_alloc((size_t)list->count * sizeof(amp_tensor *));
+    if (!items) (void)amp_fail(AMP_ERROR_MEMORY, "%s: no memory", amp_call_name(call));
+    for (int64_t i = 0; items && i < list->count; i++) {
+        items[i] = change(list->items[i]);
+        if (items[i]) continue;
+        amp_free(items);
+        return NULL;
     }
-    const amp_tensor_list list = {.items = dense, .count = grads->count};
-    if (status == AMP_OK) status = amp_steps_of(call)->norms(call, &list, out);
-    amp_free(dense);
+    return items;
+}
+
+static amp_status norm_all(amp_call *call, const amp_tensor_list *grads, amp_tensor *out) {
+    amp_tensor **blocks = changed(call, grads, block_of);
+    if (!blocks) return amp_pending_error();
+    const amp_tensor_list list = {.items = blocks, .count = grads->count};
+    const amp_status status = amp_steps_of(call)->norms(call, &list, out);
+    amp_free(blocks);
     return status;
 }
 
 static amp_status norm_each(const amp_tensor_list *grads, double ord, amp_tensor *out) {
     for (int64_t i = 0; i < grads->count; i++) {
-        amp_tensor *norm = amp_linalg_vector_norm(grads->items[i], .ord = amp_float(ord), .dtype = AMP_F64);
+        const amp_dtype wide = amp_dtype_is_complex(grads->items[i]->dtype) ? AMP_C128 : AMP_F64;
+        amp_tensor *norm = amp_linalg_vector_norm(grads->items[i], .ord = amp_float(ord), .dtype = wide);
         amp_tensor *place = norm ? amp_select(out, 0, i) : NULL;
         if (!place) return amp_pending_error();
         AMP_TRY(amp_copy_tensor(place, norm));
@@ -71,14 +90,15 @@ static amp_status norm_each(const amp_tensor_list *grads, double ord, amp_tensor
 
 amp_status amp_op_foreach_norm(amp_call *call) {
     const amp_foreach_norm_args *a = call->args;
-    AMP_TRY(check_gradients(call, &a->grads));
+    AMP_TRY(check_gradients(call, &a->grads, true));
     amp_tensor *out = amp_call_output(call, 0, AMP_F64, 1, &a->grads.count);
     if (!out) return amp_pending_error();
     const bool by_blocks = a->ord == 2 && amp_steps_of(call)->norms;
     return by_blocks ? norm_all(call, &a->grads, out) : norm_each(&a->grads, a->ord, out);
 }
 
-static amp_status clip_each(const amp_tensor_list *grads, double factor, double limit) {
+static amp_status clip_each(amp_call *call, const amp_tensor_list *grads, double factor, double limit) {
+    (void)call;
     for (int64_t i = 0; i < grads->count; i++) {
         amp_tensor *g = grads->items[i];
         if (factor != 1 && !amp_mul_scalar_(g, amp_float(factor))) return amp_pending_error();
@@ -90,13 +110,17 @@ static amp_status clip_each(const amp_tensor_list *grads, double factor, double 
 
 amp_status amp_op_foreach_clip(amp_call *call) {
     const amp_foreach_clip_args *a = call->args;
-    AMP_TRY(check_gradients(call, &a->grads));
+    AMP_TRY(check_gradients(call, &a->grads, a->limit == INFINITY));
     if (a->grads.count == 0)
         return amp_fail(AMP_ERROR_INVALID, "%s: the argument 'grads' is an empty list of tensors", amp_call_name(call));
     AMP_TRY(give(call, a->grads.items[0]));
+    amp_tensor **parts = changed(call, &a->grads, parts_of);
+    if (!parts) return amp_pending_error();
+    const amp_tensor_list list = {.items = parts, .count = a->grads.count};
     const bool by_step = amp_steps_of(call)->clip != NULL;
-    return by_step ? amp_steps_of(call)->clip(call, &a->grads, a->factor, a->limit)
-                   : clip_each(&a->grads, a->factor, a->limit);
+    const amp_status status = (by_step ? amp_steps_of(call)->clip : clip_each)(call, &list, a->factor, a->limit);
+    amp_free(parts);
+    return status;
 }
 
 /* ---- optimizer_update -------------------------------------------------------------------------------------------------- */

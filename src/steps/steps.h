@@ -171,7 +171,7 @@ typedef struct amp_steps {
     amp_status (*softmax_slope)(amp_call *call, amp_tensor *d, amp_tensor *y, bool logarithm);
     /* Of f32 and 16-bit floats, the batches of all of them one. NULL: made of other ops, as the two below. */
     amp_status (*attention_slope)(amp_call *call, const amp_attention_slope *slope);
-    /* Outputs 0, 1 and 2 (if the op has it): the gradients by input, weight and bias, the latter in f32. d and input are f32 or 16-bit
+    /* Output 0, and those of 1 and 2 that are wanted: the gradients by input, weight and bias, the latter in f32. d and input are f32 or 16-bit
      * floats, and not without elements for channel_norm_slope. */
     amp_status (*norm_slope)(amp_call *call, const amp_norm_slope *slope);
     amp_status (*channel_norm_slope)(amp_call *call, const amp_channel_norm_slope *slope);

@@ -98,10 +98,23 @@ double amp_clip_grad_norm_call(const amp_clip_grad_norm_args *given) {
     return check(&a) == AMP_OK && clip(&a, &total) == AMP_OK ? total : 0;
 }
 
+/* Complex numbers have no order to be clipped by. */
+static amp_status check_real(const amp_parameters *p) {
+    for (int64_t i = 0; i < p->count; i++) {
+        const amp_tensor *g = amp_tensor_grad(p->items[i].tensor);
+        if (g && amp_dtype_is_complex(g->dtype))
+            return amp_fail(AMP_ERROR_DTYPE,
+                            "clip_grad_value: the gradient of '%.200s' is %s; expected a floating dtype",
+                            p->items[i].name, amp_describe(g));
+    }
+    return AMP_OK;
+}
+
 amp_status amp_clip_grad_value(amp_parameters *p, double clip_value) {
     AMP_TRY(amp_pending_error());
     if (!p || isnan(clip_value))
         return amp_fail(AMP_ERROR_INVALID, "clip_grad_value: %s", p ? "clip_value is NaN" : "the list is NULL");
+    AMP_TRY(check_real(p));
     amp_no_grad_here();
     amp_scope_here();
     amp_tensor **memory = memory_for("clip_grad_value", p);

@@ -342,8 +342,8 @@ amp_status amp_grad_scaler_set_state(amp_grad_scaler *s, const amp_grad_scaler_s
     amp_grad_scaler_state state;
     AMP_TRY(check_given(l.what, s, given, "the state"));
     AMP_TRY(amp_struct_read(l.what, "amp_grad_scaler_state", &state, sizeof state, sizeof state.struct_size, given));
-    const amp_status status = amp_grad_scaler_note_state(&l, s, &state);
-    if (status == AMP_OK) amp_loading_write(&l);
+    amp_status status = amp_grad_scaler_note_state(&l, s, &state);
+    if (status == AMP_OK) status = amp_loading_write(&l);
     amp_loading_free(&l);
     return status;
 }

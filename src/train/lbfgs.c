@@ -48,11 +48,6 @@ static amp_status read_options(amp_lbfgs *l, const amp_lbfgs_args *a) {
 }
 
 static amp_status take_parameter(amp_lbfgs *l, const amp_parameter *p) {
-    if (!amp_tensor_is_live(p->tensor))
-        return amp_fail(AMP_ERROR_INVALID, "%s: parameter '%.200s' was released before", what_create, p->name);
-    if (!amp_dtype_is_floating(p->tensor->dtype))
-        return amp_fail(AMP_ERROR_DTYPE, "%s: parameter '%.200s' is %s; expected a floating dtype", what_create,
-                        p->name, amp_describe(p->tensor));
     if (l->count > 0 && amp_tensor_device(p->tensor) != l->device)
         return amp_fail(AMP_ERROR_DEVICE, "%s: parameter '%.200s' is on %s, and others are on %s", what_create, p->name,
                         amp_device_name(amp_tensor_device(p->tensor)), amp_device_name(l->device));
@@ -73,19 +68,13 @@ static amp_status fill(amp_lbfgs *l, const amp_lbfgs_args *given) {
     AMP_TRY(amp_struct_read(what_create, "amp_lbfgs_args", &a, sizeof a, sizeof a.struct_size, given));
     AMP_TRY(amp_struct_reserved(what_create, &a.reserved, sizeof a.reserved));
     AMP_TRY(read_options(l, &a));
+    AMP_TRY(amp_parameters_check_trained(what_create, a.parameters));
     l->dtype = AMP_F32;
-    for (int64_t i = 0; a.parameters && i < a.parameters->count; i++) {
+    for (int64_t i = 0; i < a.parameters->count; i++) {
         if (!a.parameters->items[i].is_buffer) AMP_TRY(take_parameter(l, &a.parameters->items[i]));
     }
-    if (l->elements == 0)
-        return amp_fail(AMP_ERROR_INVALID, "%s: the list of parameters is %s", what_create,
-                        a.parameters ? "empty" : "NULL");
-    const size_t most = (size_t)l->history_size;
-    l->known.changes = amp_alloc_zeroed(most * sizeof(amp_tensor *));
-    l->known.steps = amp_alloc_zeroed(most * sizeof(amp_tensor *));
-    l->known.inverse = amp_alloc_zeroed(most * sizeof(double));
-    if (l->known.changes && l->known.steps && l->known.inverse) return AMP_OK;
-    return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a history of %lld", what_create, (long long)l->history_size);
+    if (l->elements == 0) return amp_fail(AMP_ERROR_INVALID, "%s: the parameters have no elements", what_create);
+    return AMP_OK;
 }
 
 amp_lbfgs *amp_lbfgs_create(const amp_lbfgs_args *args) {
@@ -102,14 +91,24 @@ static void put(amp_tensor **place, amp_tensor *t) {
     *place = t;
 }
 
+amp_status amp_curvature_make_room(const char *what, amp_curvature *k, int64_t pairs) {
+    if (pairs <= k->room) return AMP_OK;
+    const int64_t room = pairs > 2 * k->room ? pairs : 2 * k->room;
+    amp_curvature_pair *larger = amp_alloc_zeroed((size_t)room * sizeof *larger);
+    if (!larger) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a history of %lld", what, (long long)pairs);
+    if (k->count > 0) memcpy(larger, k->pairs, (size_t)k->count * sizeof *larger);
+    amp_free(k->pairs);
+    k->pairs = larger;
+    k->room = room;
+    return AMP_OK;
+}
+
 static void forget_oldest(amp_curvature *k) {
-    amp_release(k->changes[0]);
-    amp_release(k->steps[0]);
+    amp_release(k->pairs[0].change);
+    amp_release(k->pairs[0].step);
     k->count--;
-    memmove(k->changes, k->changes + 1, (size_t)k->count * sizeof(amp_tensor *));
-    memmove(k->steps, k->steps + 1, (size_t)k->count * sizeof(amp_tensor *));
-    memmove(k->inverse, k->inverse + 1, (size_t)k->count * sizeof(double));
-    k->changes[k->count] = k->steps[k->count] = NULL;
+    memmove(k->pairs, k->pairs + 1, (size_t)k->count * sizeof *k->pairs);
+    k->pairs[k->count] = (amp_curvature_pair){0};
 }
 
 static void forget_all(amp_curvature *k) {
@@ -126,9 +125,7 @@ void amp_lbfgs_destroy(amp_lbfgs *l) {
         amp_free(l->items[i].name);
         amp_release(l->items[i].tensor);
     }
-    amp_free(l->known.changes);
-    amp_free(l->known.steps);
-    amp_free(l->known.inverse);
+    amp_free(l->known.pairs);
     amp_free(l->items);
     amp_free(l);
 }
@@ -225,36 +222,33 @@ static amp_status learn(const run *r, amp_curvature *k) {
     const double square = dot(change, change);
     AMP_TRY(amp_pending_error());
     if (k->count == r->l->history_size) forget_oldest(k);
-    k->changes[k->count] = amp_keep(change);
-    k->steps[k->count] = amp_keep(step);
-    k->inverse[k->count++] = 1 / product;
+    AMP_TRY(amp_curvature_make_room(what_step, k, k->count + 1));
+    k->pairs[k->count++] = (amp_curvature_pair){amp_keep(change), amp_keep(step), .inverse = 1 / product};
     k->scale = product / square;
     return AMP_OK;
 }
 
 /* The two loops over the history, which multiply by the inverse Hessian: newest to oldest, and back. */
-static amp_tensor *multiplied(const amp_curvature *k, amp_tensor *v, double *parts) {
-    for (int64_t i = k->count - 1; v && i >= 0; i--) {
-        parts[i] = dot(k->steps[i], v) * k->inverse[i];
-        v = amp_add_(v, k->changes[i], .alpha = amp_float(-parts[i]));
+static amp_tensor *multiplied(const amp_curvature *k, amp_tensor *v) {
+    amp_curvature_pair *const end = k->pairs + k->count;
+    for (amp_curvature_pair *p = end; v && p-- > k->pairs;) {
+        p->part = dot(p->step, v) * p->inverse;
+        v = amp_add_(v, p->change, .alpha = amp_float(-p->part));
     }
     if (v) v = amp_mul_scalar_(v, amp_float(k->scale));
-    for (int64_t i = 0; v && i < k->count; i++) {
-        const double part = dot(k->changes[i], v) * k->inverse[i];
-        v = amp_add_(v, k->steps[i], .alpha = amp_float(parts[i] - part));
+    for (const amp_curvature_pair *p = k->pairs; v && p < end; p++) {
+        const double part = dot(p->change, v) * p->inverse;
+        v = amp_add_(v, p->step, .alpha = amp_float(p->part - part));
     }
     return v;
 }
 
 static amp_status find_direction(const run *r) {
     amp_curvature *k = &r->l->known;
-    double *parts = amp_alloc((size_t)r->l->history_size * sizeof *parts);
-    if (!parts) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory", what_step);
     if (!k->direction) k->scale = 1;
     amp_status status = k->direction ? learn(r, k) : AMP_OK;
     amp_tensor *d = status == AMP_OK ? amp_neg(r->gradient) : NULL;
-    if (d && k->direction) d = multiplied(k, d, parts);
-    amp_free(parts);
+    if (d && k->direction) d = multiplied(k, d);
     if (!d) return amp_pending_error();
     put(&k->direction, amp_keep(d));
     put(&k->gradient, amp_retain(r->gradient));

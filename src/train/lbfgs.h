@@ -5,13 +5,19 @@
 #include "amp/lbfgs.h"
 #include "train/parameters.h"
 
+/* What an iteration has shown of the curvature. */
+typedef struct amp_curvature_pair {
+    amp_tensor *change, *step; /* of the gradient, and of the parameters */
+    double inverse;            /* 1 / (change · step) */
+    double part;               /* of the direction that is being found, along the step */
+} amp_curvature_pair;
+
 /* What is known between iterations; vectors are all parameters in a row. */
 typedef struct amp_curvature {
     amp_tensor *direction, *gradient; /* of the iteration before; NULL: there was none */
-    amp_tensor **changes, **steps;    /* of the gradient, and of the parameters; room for history_size of each */
-    double *inverse;                  /* 1 / (change · step) */
-    int64_t count;                    /* of pairs, the oldest first */
-    double t, scale, loss;            /* how far it went, the diagonal of the first guess, the loss before it */
+    amp_curvature_pair *pairs;        /* the oldest first; behind `count` of them, room that is empty */
+    int64_t count, room;
+    double t, scale, loss; /* how far it went, the diagonal of the first guess, the loss before it */
     int64_t iterations, evaluations;
 } amp_curvature;
 
@@ -25,6 +31,9 @@ struct amp_lbfgs {
     amp_line_search line_search;
     amp_curvature known;
 };
+
+/* Room for so many pairs. What there is may move. */
+amp_status amp_curvature_make_room(const char *what, amp_curvature *known, int64_t pairs);
 
 /* Notes what amp_lbfgs_load_state will write; the lists have been checked. */
 amp_status amp_lbfgs_note_state(amp_loading *loading, amp_lbfgs *lbfgs, const amp_named *from);

@@ -32,11 +32,11 @@ static void name_of(const char *list, int64_t i, char name[48]) {
 static amp_status gather_pair(const amp_curvature *k, int64_t i, amp_named *list) {
     char name[48];
     name_of(lists[0], i, name);
-    AMP_TRY(amp_named_add(list, NULL, name, k->changes[i]));
+    AMP_TRY(amp_named_add(list, NULL, name, k->pairs[i].change));
     name_of(lists[1], i, name);
-    AMP_TRY(amp_named_add(list, NULL, name, k->steps[i]));
+    AMP_TRY(amp_named_add(list, NULL, name, k->pairs[i].step));
     name_of("ro", i, name);
-    return amp_named_add_numbers(list, NULL, name, &k->inverse[i], 0);
+    return amp_named_add_numbers(list, NULL, name, &k->pairs[i].inverse, 0);
 }
 
 static amp_status gather(const amp_curvature *k, amp_named *list) {
@@ -121,24 +121,28 @@ static amp_status note_pair(loader *l, int64_t i, bool *is_there) {
     bool has_step = false;
     double inverse = 0;
     name_of(lists[0], i, name);
-    AMP_TRY(note_vector(l, name, &k->changes[i], is_there));
+    AMP_TRY(note_vector(l, name, &k->pairs[i].change, is_there));
     name_of(lists[1], i, name);
-    AMP_TRY(note_vector(l, name, &k->steps[i], &has_step));
+    AMP_TRY(note_vector(l, name, &k->pairs[i].step, &has_step));
     if (*is_there != has_step)
         return amp_fail(AMP_ERROR_INVALID, "%s: half of pair %s is not there", l->loading->what, name);
     if (!has_step) return AMP_OK;
     name_of("ro", i, name);
     AMP_TRY(read_number(l, name, &inverse));
-    return amp_loading_bytes(l->loading, &k->inverse[i], &inverse, sizeof inverse);
+    return amp_loading_bytes(l->loading, &k->pairs[i].inverse, &inverse, sizeof inverse);
 }
 
-/* Pairs up to the first that is not there, and nothing in the places behind. */
+/* Pairs up to the first that is not there, and nothing in the places behind. Room first: what is noted must not move. */
 static amp_status note_pairs(loader *l) {
+    amp_curvature *k = &l->lbfgs->known;
+    const int64_t listed = k->count + l->from->count;
     int64_t count = 0;
     bool goes_on = true;
+    AMP_TRY(amp_curvature_make_room(l->loading->what, k,
+                                    listed < l->lbfgs->history_size ? listed : l->lbfgs->history_size));
     for (int64_t i = 0; i < l->lbfgs->history_size; i++) {
         bool is_there = false;
-        if (!goes_on && i >= l->lbfgs->known.count) break;
+        if (!goes_on && i >= k->count) break;
         AMP_TRY(note_pair(l, i, &is_there));
         if (is_there && !goes_on)
             return amp_fail(AMP_ERROR_INVALID, "%s: there is a pair %lld and none before it", l->loading->what,
@@ -146,7 +150,7 @@ static amp_status note_pairs(loader *l) {
         goes_on = goes_on && is_there;
         count += goes_on;
     }
-    return amp_loading_bytes(l->loading, &l->lbfgs->known.count, &count, sizeof count);
+    return amp_loading_bytes(l->loading, &k->count, &count, sizeof count);
 }
 
 static amp_status note_all(loader *l) {
@@ -198,8 +202,8 @@ amp_status amp_lbfgs_load_state(amp_lbfgs *l, const char *const *names, amp_tens
     AMP_TRY(amp_pending_error());
     if (!l) return amp_fail(AMP_ERROR_INVALID, "%s: the optimizer is NULL", loading.what);
     AMP_TRY(amp_named_check(&from, loading.what));
-    const amp_status status = amp_lbfgs_note_state(&loading, l, &from);
-    if (status == AMP_OK) amp_loading_write(&loading);
+    amp_status status = amp_lbfgs_note_state(&loading, l, &from);
+    if (status == AMP_OK) status = amp_loading_write(&loading);
     amp_loading_free(&loading);
     return status;
 }

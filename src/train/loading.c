@@ -1,6 +1,8 @@
 /* Loads that happen as a whole or not at all. */
 #include "train/loading.h"
 
+#include <stdlib.h>
+
 #include "amp/grad.h"
 #include "amp/ops.h"
 #include "call/backend.h"
@@ -66,8 +68,47 @@ static void put(amp_noted *n) {
     }
 }
 
-void amp_loading_write(amp_loading *l) {
-    for (int64_t i = 0; i < l->count; i++) put(&l->items[i]);
+/* ---- Sources that lie in memory that is written --------------------------------------------------------------------- */
+static bool is_copied(const amp_noted *n) {
+    return n->place && *n->place && n->from;
+}
+
+static int by_address(const void *a, const void *b) {
+    const uintptr_t first = (uintptr_t) * (amp_storage *const *)a, second = (uintptr_t) * (amp_storage *const *)b;
+    return (first > second) - (first < second);
+}
+
+static amp_status take_apart(amp_noted *n) {
+    amp_no_grad_here();
+    amp_scope_here();
+    amp_tensor *copy = amp_clone(n->from);
+    if (!copy) return amp_pending_error();
+    amp_release(n->from);
+    n->from = amp_keep(copy);
+    return AMP_OK;
+}
+
+/* `written` has room for the storages of all places. */
+static amp_status read_first(amp_loading *l, amp_storage **written) {
+    size_t count = 0;
+    for (int64_t i = 0; i < l->count; i++) {
+        if (is_copied(&l->items[i])) written[count++] = (*l->items[i].place)->storage;
+    }
+    if (count > 0) qsort(written, count, sizeof *written, by_address);
+    for (int64_t i = 0; i < l->count; i++) {
+        amp_noted *n = &l->items[i];
+        if (is_copied(n) && bsearch(&n->from->storage, written, count, sizeof *written, by_address))
+            AMP_TRY(take_apart(n));
+    }
+    return AMP_OK;
+}
+
+amp_status amp_loading_write(amp_loading *l) {
+    amp_storage **written = amp_alloc((size_t)l->count * sizeof(amp_storage *));
+    const amp_status status = written ? read_first(l, written) : amp_fail(AMP_ERROR_MEMORY, "%s: no memory", l->what);
+    amp_free(written);
+    for (int64_t i = 0; i < l->count && status == AMP_OK; i++) put(&l->items[i]);
+    return status;
 }
 
 void amp_loading_free(amp_loading *l) {

@@ -135,12 +135,7 @@ static bool is_16_bit(const amp_tensor *t) {
     return t->dtype == AMP_F16 || t->dtype == AMP_BF16;
 }
 
-static amp_status check_parameter(const char *what, const amp_optimizer *o, const amp_parameter *p) {
-    if (!amp_tensor_is_live(p->tensor))
-        return amp_fail(AMP_ERROR_INVALID, "%s: parameter '%.200s' was released before", what, p->name);
-    if (!amp_dtype_is_floating(p->tensor->dtype))
-        return amp_fail(AMP_ERROR_DTYPE, "%s: parameter '%.200s' is %s; expected a floating dtype", what, p->name,
-                        amp_describe(p->tensor));
+static amp_status check_new(const char *what, const amp_optimizer *o, const amp_parameter *p) {
     for (int64_t i = 0; i < o->count; i++) {
         if (o->items[i].parameter == p->tensor)
             return amp_fail(AMP_ERROR_INVALID, "%s: parameter '%.200s' is in group %d already", what, p->name,
@@ -153,7 +148,7 @@ static amp_status check_parameter(const char *what, const amp_optimizer *o, cons
 }
 
 static amp_status add_parameter(const char *what, amp_optimizer *o, const amp_parameter *p, int group) {
-    AMP_TRY(check_parameter(what, o, p));
+    AMP_TRY(check_new(what, o, p));
     amp_trained t = {.parameter = amp_retain(p->tensor), .progress = {.mu_product = 1}, .group = group};
     t.name = amp_text_copy(p->name);
     const bool has_room = t.name && amp_make_room((void **)&o->items, o->count, &o->capacity, sizeof t);
@@ -178,9 +173,7 @@ static amp_status add_parameters(const char *what, amp_optimizer *o, const amp_p
 }
 
 static amp_status add_group(const char *what, amp_optimizer *o, const amp_optimizer_args *args, const double *options) {
-    if (!args->parameters || args->parameters->count == 0)
-        return amp_fail(AMP_ERROR_INVALID, "%s: the list of parameters is %s", what,
-                        args->parameters ? "empty" : "NULL");
+    AMP_TRY(amp_parameters_check_trained(what, args->parameters));
     if (!amp_make_room((void **)&o->groups, o->group_count, &o->group_capacity, sizeof *o->groups))
         return amp_fail(AMP_ERROR_MEMORY, "%s: no memory", what);
     AMP_TRY(add_parameters(what, o, args->parameters));

@@ -89,7 +89,7 @@ static amp_status load(amp_loading *l, amp_parameters *p, const char *path) {
     amp_named tensors = {0};
     amp_status status = file ? amp_named_read(&tensors, file, NULL) : amp_pending_error();
     if (status == AMP_OK) status = amp_parameters_note(l, p, &tensors);
-    if (status == AMP_OK) amp_loading_write(l);
+    if (status == AMP_OK) status = amp_loading_write(l);
     amp_named_free(&tensors);
     amp_safetensors_close(file);
     return status;

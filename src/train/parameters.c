@@ -87,6 +87,26 @@ amp_tensor *amp_parameters_add_buffer(amp_parameters *p, const char *name, amp_t
     return append("parameters_add_buffer", p, name, t, true) == AMP_OK ? t : NULL;
 }
 
+static amp_status check_trained(const char *what, const amp_parameter *p) {
+    if (!amp_tensor_is_live(p->tensor))
+        return amp_fail(AMP_ERROR_INVALID, "%s: parameter '%.200s' was released before", what, p->name);
+    if (amp_dtype_is_floating(p->tensor->dtype)) return AMP_OK;
+    return amp_fail(AMP_ERROR_DTYPE, "%s: parameter '%.200s' is %s; expected a floating dtype", what, p->name,
+                    amp_describe(p->tensor));
+}
+
+amp_status amp_parameters_check_trained(const char *what, const amp_parameters *p) {
+    int64_t buffers = 0;
+    if (!p || p->count == 0)
+        return amp_fail(AMP_ERROR_INVALID, "%s: the list of parameters is %s", what, p ? "empty" : "NULL");
+    for (int64_t i = 0; i < p->count; i++) {
+        buffers += p->items[i].is_buffer;
+        if (!p->items[i].is_buffer) AMP_TRY(check_trained(what, &p->items[i]));
+    }
+    if (buffers < p->count) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: the list has buffers alone; expected a parameter", what);
+}
+
 int64_t amp_parameters_count(const amp_parameters *p) {
     return p ? p->count : 0;
 }

@@ -157,8 +157,8 @@ amp_status amp_optimizer_load_state(amp_optimizer *o, const char *const *names, 
     if (!o) return amp_fail(AMP_ERROR_INVALID, "optimizer_load_state: the optimizer is NULL");
     const amp_named from = {(char **)(uintptr_t)names, (amp_tensor **)(uintptr_t)tensors, .count = count};
     AMP_TRY(amp_named_check(&from, loading.what));
-    const amp_status status = amp_optimizer_note_state(&loading, o, names, tensors, count);
-    if (status == AMP_OK) amp_loading_write(&loading);
+    amp_status status = amp_optimizer_note_state(&loading, o, names, tensors, count);
+    if (status == AMP_OK) status = amp_loading_write(&loading);
     amp_loading_free(&loading);
     return status;
 }

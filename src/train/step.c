@@ -1,4 +1,6 @@
 /* A step of an optimizer: its parameters by the list, those of one call having the same numbers. */
+#include <stdlib.h>
+
 #include "amp/grad.h"
 #include "amp/ops.h"
 #include "core/memory.h"
@@ -14,6 +16,9 @@ typedef struct turn {
     unsigned uses, made;   /* a bit for each state: in use; made for this step */
     bool is_done;
     double numbers[AMP_MAX_RANK];
+    bool is_first;           /* of its call … */
+    struct turn *next;       /* … whose next turn, later in the list, this is; NULL: it is the last */
+    struct turn *end_of_run; /* of turns of one call that stand together, where this is the first of them */
 } turn;
 
 typedef struct step {
@@ -21,6 +26,7 @@ typedef struct step {
     turn *turns;
     int64_t count;
     amp_tensor **tensors; /* room for LISTS · count */
+    turn **runs;          /* room for count */
 } step;
 
 /* ---- Before anything is written ----------------------------------------------------------------------------------- */
@@ -81,18 +87,46 @@ static void take_back_states(const step *s) {
 
 /* ---- Calls -------------------------------------------------------------------------------------------------------- */
 
-static bool go_together(const turn *t, const turn *first) {
-    const amp_tensor *a = amp_trained_master(t->trained), *b = amp_trained_master(first->trained);
-    return !t->is_done && t->uses == first->uses && !t->trained->master == !first->trained->master &&
-           a->storage->device == b->storage->device && memcmp(t->numbers, first->numbers, sizeof t->numbers) == 0;
+/* An order of calls, in which 0 is one and the same. */
+static int compare_calls(const turn *a, const turn *b) {
+    const int device_a = amp_tensor_device(amp_trained_master(a->trained));
+    const int device_b = amp_tensor_device(amp_trained_master(b->trained));
+    if (a->uses != b->uses) return a->uses < b->uses ? -1 : 1;
+    if (!a->trained->master != !b->trained->master) return a->trained->master ? -1 : 1;
+    if (device_a != device_b) return device_a < device_b ? -1 : 1;
+    return memcmp(a->numbers, b->numbers, sizeof a->numbers);
 }
 
-/* What goes with the turn `first`, list behind list, each with room for all turns. */
-static int64_t collect(const step *s, const turn *first, amp_tensor **lists[LISTS]) {
+/* … and of one call's in the order of the list. */
+static int compare_runs(const void *a, const void *b) {
+    const turn *first = *(turn *const *)a, *second = *(turn *const *)b;
+    const int order = compare_calls(first, second);
+    return order ? order : (first > second) - (first < second);
+}
+
+/* Links the turns of each call. */
+static void link_calls(const step *s) {
+    size_t count = 0;
+    for (turn *t = s->turns; t < s->turns + s->count; t++) {
+        const bool goes_on = count > 0 && compare_calls(t, t - 1) == 0;
+        if (goes_on)
+            t[-1].next = t;
+        else
+            s->runs[count++] = t;
+        s->runs[count - 1]->end_of_run = t;
+    }
+    if (count > 1) qsort(s->runs, count, sizeof *s->runs, compare_runs);
+    for (size_t i = 0; i < count; i++) {
+        const bool goes_on = i > 0 && compare_calls(s->runs[i], s->runs[i - 1]) == 0;
+        s->runs[i]->is_first = !goes_on;
+        if (goes_on) s->runs[i - 1]->end_of_run->next = s->runs[i];
+    }
+}
+
+/* The tensors of a call, list behind list, each with room for all turns. */
+static int64_t collect(const turn *first, amp_tensor **lists[LISTS]) {
     int64_t count = 0;
-    for (int64_t i = first - s->turns; i < s->count; i++) {
-        const turn *t = &s->turns[i];
-        if (!go_together(t, first)) continue;
+    for (const turn *t = first; t; t = t->next) {
         lists[0][count] = amp_trained_master(t->trained);
         lists[1][count] = t->gradient;
         lists[2][count] = t->trained->parameter;
@@ -114,21 +148,18 @@ static amp_tensor_list states_of(amp_tensor **lists[LISTS], unsigned uses, int64
     return states;
 }
 
-static void move_on(const step *s, const turn *first) {
-    const turn of_call = *first;
-    for (int64_t i = first - s->turns; i < s->count; i++) {
-        turn *t = &s->turns[i];
-        if (!go_together(t, &of_call)) continue;
+static void move_on(turn *first) {
+    for (turn *t = first; t; t = t->next) {
         t->trained->progress = t->progress;
         t->is_done = true;
     }
 }
 
-static amp_status call_with(const step *s, const turn *first) {
+static amp_status call_with(const step *s, turn *first) {
     const amp_algorithm *algorithm = s->optimizer->algorithm;
     amp_tensor **lists[LISTS];
     for (int k = 0; k < LISTS; k++) lists[k] = s->tensors + k * s->count;
-    const int64_t count = collect(s, first, lists);
+    const int64_t count = collect(first, lists);
     amp_optimizer_update_args args = {.struct_size = sizeof args,
                                       .input = {.items = lists[0], .count = count},
                                       .grad = {.items = lists[1], .count = count},
@@ -138,14 +169,15 @@ static amp_status call_with(const step *s, const turn *first) {
                                       .copy = {.items = lists[2], .count = first->trained->master ? count : 0}};
     memcpy(args.numbers.values, first->numbers, sizeof first->numbers);
     if (!amp_optimizer_update_call(&args)) return amp_pending_error();
-    move_on(s, first);
+    move_on(first);
     return AMP_OK;
 }
 
 static amp_status run(step *s, amp_optimizer *o) {
     AMP_TRY(gather(s, o));
+    link_calls(s);
     for (int64_t i = 0; i < s->count; i++) {
-        if (!s->turns[i].is_done) AMP_TRY(call_with(s, &s->turns[i]));
+        if (s->turns[i].is_first) AMP_TRY(call_with(s, &s->turns[i]));
     }
     return AMP_OK;
 }
@@ -156,14 +188,16 @@ amp_status amp_optimizer_update_all(amp_optimizer *o) {
     step s = {.optimizer = o};
     s.turns = amp_alloc_zeroed((size_t)o->count * sizeof *s.turns);
     s.tensors = amp_alloc((size_t)(LISTS * o->count) * sizeof *s.tensors);
+    s.runs = amp_alloc((size_t)o->count * sizeof(turn *));
     o->masters_are_new = false;
     amp_status status = AMP_OK;
-    if (s.turns && s.tensors)
+    if (s.turns && s.tensors && s.runs)
         status = run(&s, o);
     else
         status = amp_fail(AMP_ERROR_MEMORY, "optimizer_step: no memory");
     if (status != AMP_OK) take_back_states(&s);
     amp_free(s.turns);
     amp_free(s.tensors);
+    amp_free(s.runs);
     return status;
 }

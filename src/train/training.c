@@ -348,8 +348,20 @@ static amp_status check_nothing_else(const loader *l, const amp_training *t) {
     return AMP_OK;
 }
 
+/* A run that does not ask for its step would begin anew with what was trained. */
+static amp_status check_step(const loader *l, const int64_t *step) {
+    static const char name[] = "training.step";
+    bool is_there = false;
+    for (int64_t i = 0; i < amp_safetensors_count(l->file) && !is_there; i++)
+        is_there = strcmp(amp_safetensors_name(l->file, i), name) == 0;
+    if (is_there == (step != NULL)) return AMP_OK;
+    return amp_fail(AMP_ERROR_INVALID, "%s: the file has %s'%s'%s", l->loading->what, is_there ? "" : "no ", name,
+                    is_there ? ", and there is no step here" : "");
+}
+
 static amp_status note_all(loader *l, const amp_training *t) {
     AMP_TRY(check_format(l));
+    AMP_TRY(check_step(l, t->step));
     if (amp_parameters_count(t->parameters) > 0)
         AMP_TRY(note_list(l, &(const part){.note = note_model}, t->parameters, "model"));
     AMP_TRY(each_part(t, note_part, l));
@@ -365,8 +377,8 @@ amp_status amp_training_load(const amp_training *given, const char *path) {
     snprintf(what, sizeof what, "training_load: %.180s", path);
     amp_loading loading = {.what = what};
     loader l = {.file = amp_safetensors_open(path), .loading = &loading};
-    const amp_status status = l.file ? note_all(&l, &t) : amp_pending_error();
-    if (status == AMP_OK) amp_loading_write(&loading);
+    amp_status status = l.file ? note_all(&l, &t) : amp_pending_error();
+    if (status == AMP_OK) status = amp_loading_write(&loading);
     if (status != AMP_OK) amp_fail_within("training_load");
     amp_loading_free(&loading);
     amp_safetensors_close(l.file);

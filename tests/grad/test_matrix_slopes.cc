@@ -352,6 +352,68 @@ TEST_F(MatrixSlopes, OfEmptyMatricesAreEmpty) {
     }
 }
 
+// The error of the gradient of LU in f32: over its norm, and the geometric mean over 64 matrices.
+double error_of_factors(int64_t n, bool left, bool adjoint) {
+    amp_tensor *diagonal = op("diag_embed", {op("full", {AMP_DIMS(n), std::max(4.0, double(n) / 2)})});
+    amp_tensor *matrices = op("mul", {random_tensor(AMP_F32, {64, n, n}, 5), 2.0});
+    const Tensors lu = both("linalg_lu_factor", {op("add", {matrices, diagonal})});
+    const Shape shape = left ? Shape{64, n, 5} : Shape{64, 5, n};
+    std::vector<double> of[2];
+    for (const bool is_wide : {false, true}) {
+        const amp_dtype dtype = is_wide ? AMP_F64 : AMP_F32;
+        amp_tensor *x = op("clone", {op("to", {lu[0], dtype})});
+        EXPECT_EQ(amp_tensor_set_requires_grad(x, true), AMP_OK);
+        amp_tensor *b = op("to", {random_tensor(AMP_F32, shape, 6), dtype});
+        amp_tensor *y = op("linalg_lu_solve", {x, lu[1], b}, {{"left", left}, {"adjoint", adjoint}});
+        amp_backward_args args = {};
+        args.struct_size = sizeof args;
+        args.loss = y;
+        args.gradient = op("to", {random_tensor(AMP_F32, shape, 7), dtype});
+        EXPECT_EQ(amp_backward_call(&args), AMP_OK) << amp_last_error();
+        of[is_wide] = numbers_of(amp_tensor_grad(x));
+        amp_tensor_zero_grad(x);
+    }
+    double logarithms = 0;
+    for (size_t m = 0; m < 64; m++) {
+        double error = 0, norm = 0;
+        for (size_t i = m * size_t(n * n); i < (m + 1) * size_t(n * n); i++) {
+            error += (of[0][i] - of[1][i]) * (of[0][i] - of[1][i]);
+            norm += of[1][i] * of[1][i];
+        }
+        logarithms += 0.5 * std::log(error / norm) / 64;
+    }
+    return std::exp(logarithms);
+}
+
+// PyTorch's errors on such matrices are 1.1e-7 where A^H x = b, and up to 1.8e-7 where A x = b.
+TEST_F(MatrixSlopes, OfFactorsThatSolveLoseNoDigits) {
+    for (const int64_t n : {8, 24}) {
+        for (const bool left : {true, false}) {
+            EXPECT_LT(error_of_factors(n, left, left), 0.9e-7) << n << left;
+            EXPECT_LT(error_of_factors(n, left, !left), 1.5e-7) << n << left;
+        }
+    }
+}
+
+// As PyTorch has it: only what a gradient leads through requires one.
+TEST_F(MatrixSlopes, DoNotLeadThroughConstants) {
+    const std::vector<Named> gelsd = {{"driver", "gelsd"}};
+    amp_tensor *x = random_tensor(AMP_F64, {5, 3}, 3), *classes = op("zeros", {AMP_DIMS(5, 3)}, {{"dtype", AMP_I64}});
+    ASSERT_EQ(amp_tensor_set_requires_grad(x, true), AMP_OK);
+    const struct {
+        Tensors results;
+        std::vector<bool> require;
+    } cases[] = {
+        {results("linalg_lstsq", {x, random_tensor(AMP_F64, {5, 2}, 4)}, 4, gelsd), {true, true, false, false}},
+        {results("linalg_lu", {x}, 3), {false, true, true}},
+        {results("multilabel_margin_loss_forward", {x, classes}, 2), {true, false}},
+    };
+    for (const auto &c : cases) {
+        for (size_t i = 0; i < c.require.size(); i++)
+            EXPECT_EQ(amp_tensor_requires_grad(c.results[i]), c.require[i]) << i;
+    }
+}
+
 TEST_F(MatrixSlopes, AreRefusedWhereQIsNotUnique) {
     for (const char *mode : {"complete", "r"}) {
         amp_tensor *x = random_tensor(AMP_F64, {4, 2}, 3);

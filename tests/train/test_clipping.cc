@@ -183,6 +183,50 @@ TEST_F(Clipping, AGradientOfTwoParametersIsScaledTwice) {
     ASSERT_EQ(amp_set_num_threads(before), AMP_OK);
 }
 
+amp_tensor *complex_tensor(const std::vector<double> &pairs) {
+    return op("view_as_complex", {tensor(AMP_F32, {int64_t(pairs.size()) / 2, 2}, pairs)});
+}
+
+// |3 + 4i| is 5: norms of every order, and what becomes of it, are PyTorch 2.13's.
+TEST_F(Clipping, ComplexGradientsCountByTheirAbsoluteValues) {
+    const struct {
+        double order, norm;
+    } cases[] = {{2, std::sqrt(51.0)}, {1, 13}, {INFINITY, 5}, {3, 6.00924500691737}};
+    for (const auto &c : cases) {
+        const Scope scope;
+        amp_parameters *list = amp_parameters_create();
+        amp_tensor *p = amp_parameters_add(list, "complex", tensor(AMP_C64, {2}, {0}));
+        amp_tensor *q = amp_parameters_add(list, "real", op("zeros", {AMP_DIMS(2)}));
+        ASSERT_EQ(amp_tensor_set_grad(p, complex_tensor({3, 4, 0, 1})), AMP_OK) << amp_last_error();
+        ASSERT_EQ(amp_tensor_set_grad(q, tensor(AMP_F32, {2}, {3, 4})), AMP_OK);
+        amp_clip_grad_norm_args args = {};
+        args.struct_size = sizeof args;
+        args.parameters = list;
+        args.max_norm = 1;
+        args.norm_type = amp_opt_float(c.order);
+        EXPECT_NEAR(amp_clip_grad_norm_call(&args), c.norm, 1e-12 * c.norm) << amp_last_error();
+        const double factor = std::min(1.0, 1 / (c.norm + 1e-6));
+        const std::vector<double> got = numbers_of(op("view_as_real", {amp_tensor_grad(p)}));
+        const std::vector<double> before = {3, 4, 0, 1};
+        for (size_t i = 0; i < 4; i++) EXPECT_FLOAT_EQ(float(got[i]), float(before[i] * factor));
+        EXPECT_FLOAT_EQ(float(numbers_of(amp_tensor_grad(q))[1]), float(4 * factor));
+        amp_parameters_destroy(list);
+    }
+}
+
+TEST_F(Clipping, ComplexGradientsHaveNoValueToBeClippedBy) {
+    amp_parameters *list = amp_parameters_create();
+    amp_tensor *q = amp_parameters_add(list, "real", op("zeros", {AMP_DIMS(1)}));
+    amp_tensor *p = amp_parameters_add(list, "spectrum", tensor(AMP_C64, {1}, {0}));
+    ASSERT_EQ(amp_tensor_set_grad(q, tensor(AMP_F32, {1}, {3})), AMP_OK);
+    ASSERT_EQ(amp_tensor_set_grad(p, complex_tensor({3, 4})), AMP_OK);
+    EXPECT_EQ(amp_clip_grad_value(list, 1), AMP_ERROR_DTYPE);
+    EXPECT_NE(std::string(amp_last_error()).find("'spectrum'"), std::string::npos) << amp_last_error();
+    amp_clear_error();
+    EXPECT_EQ(numbers_of(amp_tensor_grad(q))[0], 3);
+    amp_parameters_destroy(list);
+}
+
 TEST_F(Clipping, WithoutMemoryNothingIsClipped) {
     Motley m;
     const auto want = m.values();

@@ -280,6 +280,19 @@ TEST_F(Lbfgs, BadInputIsOneSentence) {
     amp_lbfgs_destroy(l);
 }
 
+TEST_F(Lbfgs, AHistoryTakesMemoryAsItGrows) {
+    Problem few = problem(), many = problem();
+    const size_t before = amp_memory_statistics().live_bytes;
+    amp_lbfgs *a = make(few, AMP_STRONG_WOLFE, 4, 100), *b = make(many, AMP_STRONG_WOLFE, 4, 1000000000);
+    for (int i = 0; i < 3; i++) EXPECT_EQ(amp_lbfgs_step(a, closure, &few), amp_lbfgs_step(b, closure, &many));
+    EXPECT_EQ(numbers(few), numbers(many));
+    const amp_state state = amp_lbfgs_state(a);
+    EXPECT_EQ(amp_lbfgs_load_state(b, state.names, state.tensors, state.count), AMP_OK) << amp_last_error();
+    EXPECT_LT(amp_memory_statistics().live_bytes, before + 1000000);
+    amp_state_free(state);
+    for (amp_lbfgs *each : {a, b}) amp_lbfgs_destroy(each);
+}
+
 TEST_F(Lbfgs, MemoryMayEndAnywhere) {
     EndingMemory memory;
     for (const amp_line_search search : {AMP_LINE_SEARCH_NONE, AMP_STRONG_WOLFE}) {

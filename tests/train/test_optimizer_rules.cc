@@ -119,6 +119,34 @@ TEST_F(OptimizerRules, AStateTakenElsewhereGoesOnWithTheSameBits) {
     }
 }
 
+// A state is shared with its optimizer: what is loaded may lie in what is written.
+TEST_F(OptimizerRules, AStateMayBeMadeOfTheStatesThatItIsLoadedInto) {
+    amp_tensor *a = random_tensor(AMP_F32, {3, 3}, 1), *b = random_tensor(AMP_F32, {3, 3}, 2);
+    amp_optimizer_args args = options_of(nullptr);
+    args.momentum = amp_opt_float(0.9);
+    amp_optimizer *o = make(AMP_SGD, {a, b}, args);
+    steps(o, a, 1, 10);
+    steps(o, b, 1, 20);
+    const amp_state state = amp_optimizer_state(o);
+    std::vector<amp_tensor *> tensors(state.tensors, state.tensors + state.count);
+    std::vector<size_t> at;
+    for (size_t i = 0; i < tensors.size(); i++)
+        if (std::string(state.names[i]).find("momentum_buffer") != std::string::npos) at.push_back(i);
+    ASSERT_EQ(at.size(), 2u);
+    amp_tensor *first = tensors[at[0]], *second = tensors[at[1]];
+    const std::vector<double> want_of_a = numbers_of(second), want_of_b = numbers_of(op("t", {first}));
+    tensors[at[0]] = second;
+    tensors[at[1]] = op("t", {first});
+    ASSERT_EQ(amp_optimizer_load_state(o, state.names, tensors.data(), state.count), AMP_OK) << amp_last_error();
+    EXPECT_EQ(numbers_of(first), want_of_a);
+    EXPECT_EQ(numbers_of(second), want_of_b);
+    tensors[at[0]] = op("t", {first}); // of itself
+    ASSERT_EQ(amp_optimizer_load_state(o, state.names, tensors.data(), state.count), AMP_OK) << amp_last_error();
+    EXPECT_EQ(numbers_of(op("t", {first})), want_of_a);
+    amp_state_free(state);
+    amp_optimizer_destroy(o);
+}
+
 TEST_F(OptimizerRules, AStateHasTheNumbersThatOptionsMayHave) {
     amp_optimizer *o = make(AMP_SGD, {tensor(AMP_F32, {2})});
     const amp_state state = amp_optimizer_state(o);
@@ -253,6 +281,33 @@ TEST_F(OptimizerRules, ParametersAtDifferentStepsAreEachAtTheirOwn) {
     EXPECT_EQ(numbers_of(late), numbers_of(late_alone));
     EXPECT_EQ(numbers_of(early), numbers_of(early_alone));
     for (amp_optimizer *o : {both, first, second}) amp_optimizer_destroy(o);
+}
+
+// Calls are gathered over the whole list: of several steps, mixed, with and without masters.
+TEST_F(OptimizerRules, MixedParametersAreUpdatedAsAlone) {
+    std::vector<amp_tensor *> together, alone;
+    for (uint64_t i = 0; i < 17; i++) {
+        together.push_back(random_tensor(i % 3 == 1 ? AMP_BF16 : AMP_F32, {5}, i));
+        alone.push_back(op("clone", {together[i]}));
+    }
+    amp_optimizer_args args = options_of(nullptr);
+    args.master_weights = true;
+    amp_optimizer *all = make(AMP_ADAMW, together, args);
+    std::vector<amp_optimizer *> each;
+    each.reserve(alone.size());
+    for (amp_tensor *t : alone) each.push_back(make(AMP_ADAMW, {t}, args));
+    for (uint64_t step = 0; step < 6; step++) {
+        for (size_t i = 0; i < together.size(); i++) {
+            const bool has_gradient = i * 7 % 5 <= step; // from different steps on
+            amp_tensor *g = has_gradient ? random_tensor(amp_tensor_dtype(alone[i]), {5}, 100 * step + i) : nullptr;
+            for (amp_tensor *t : {together[i], alone[i]}) ASSERT_EQ(amp_tensor_set_grad(t, g), AMP_OK);
+            ASSERT_EQ(amp_optimizer_step(each[i]), AMP_OK) << amp_last_error();
+        }
+        ASSERT_EQ(amp_optimizer_step(all), AMP_OK) << amp_last_error();
+        for (size_t i = 0; i < together.size(); i++) EXPECT_EQ(numbers_of(together[i]), numbers_of(alone[i])) << i;
+    }
+    for (amp_optimizer *o : each) amp_optimizer_destroy(o);
+    amp_optimizer_destroy(all);
 }
 
 TEST_F(OptimizerRules, ParametersThatShareMemoryAreUpdatedOneAfterTheOther) {

@@ -248,6 +248,25 @@ TEST_F(TrainingFiles, BuffersAreNoOptimizers) {
     EXPECT_EQ(error(), "parameters_add_buffer: 'other' requires gradients; a buffer does not");
 }
 
+TEST_F(TrainingFiles, OptimizersOfBuffersAloneAreRefused) {
+    amp_parameters *p = amp_parameters_create();
+    amp_parameters_add_buffer(p, "mean", tensor(AMP_F32, {2}));
+    amp_optimizer_args args = options_of(nullptr);
+    args.parameters = p;
+    EXPECT_FALSE(amp_optimizer_create(AMP_SGD, &args));
+    EXPECT_EQ(error(), "optimizer_create: the list has buffers alone; expected a parameter");
+    Training run(1);
+    EXPECT_EQ(amp_optimizer_add_group_call(run.optimizer, &args), AMP_ERROR_INVALID);
+    EXPECT_EQ(error(), "optimizer_add_group: the list has buffers alone; expected a parameter");
+    EXPECT_EQ(amp_optimizer_group_count(run.optimizer), 1);
+    amp_lbfgs_args of_lbfgs = {};
+    of_lbfgs.struct_size = sizeof of_lbfgs;
+    of_lbfgs.parameters = p;
+    EXPECT_FALSE(amp_lbfgs_create(&of_lbfgs));
+    EXPECT_EQ(error(), "lbfgs_create: the list has buffers alone; expected a parameter");
+    amp_parameters_destroy(p);
+}
+
 // ---- Checkpoints ----
 
 TEST_F(TrainingFiles, ARunGoesOnWithTheSameBits) {
@@ -290,6 +309,13 @@ TEST_F(TrainingFiles, WhatDiffersIsNamed) {
     more.training.generators[1] = nullptr;
     more.training.optimizers[1] = more.optimizer;
     refuses(more, {"the file has no optimizer1"});
+    Training without(1);
+    without.training.step = nullptr;
+    refuses(without, {"the file has 'training.step', and there is no step here"});
+    ASSERT_EQ(save(without), AMP_OK) << amp_last_error();
+    ASSERT_EQ(load(without), AMP_OK) << amp_last_error();
+    refuses(here, {"the file has no 'training.step'"});
+    ASSERT_EQ(save(here), AMP_OK);
     Training two(1);
     amp_parameters *list = amp_parameters_create();
     amp_parameters_add(list, "more", tensor(AMP_F32, {2}));

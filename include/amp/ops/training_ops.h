@@ -11,8 +11,8 @@ extern "C" {
 #endif
 
 /* The norm of every tensor by itself, of order ord, in f64, of which squares of f32 do not overflow: as many elements
- * as there are tensors, which have floating dtypes and any shapes. Of order 2, all are read in one pass. The same
- * bits for any number of threads. torch._foreach_norm.
+ * as there are tensors, which have floating or complex dtypes, whose absolute values count, and any shapes. Of order
+ * 2, all are read in one pass. The same bits for any number of threads. torch._foreach_norm.
  * foreach_norm(Tensor[] grads, float ord) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: it is for gradients. */
 typedef struct amp_foreach_norm_args {
@@ -27,9 +27,9 @@ AMP_API amp_tensor *amp_foreach_norm_call(const amp_foreach_norm_args *args);
 
 /* Every element times factor, and then no further from 0 than limit, in place, in one pass over all tensors: what
  * clipping does to gradients. An infinite limit is none; NaN stays. In f32 (f64 for f64), rounded once. Gradients
- * have floating dtypes and any strides, and no two elements of one share memory; one that is there twice is scaled
- * twice. The result is the first of them. After an error no gradient was changed, or, if the device failed or memory
- * ran out, some. torch._foreach_mul_, torch._foreach_clamp_max_.
+ * have floating dtypes, without a limit complex ones too, and any strides, and no two elements of one share memory;
+ * one that is there twice is scaled twice. The result is the first of them. After an error no gradient was changed,
+ * or, if the device failed or memory ran out, some. torch._foreach_mul_, torch._foreach_clamp_max_.
  * foreach_clip(Tensor(a!)[] grads, float factor, float limit) -> Tensor
  * Autocast policy, CPU: fallthrough; CUDA: fallthrough. No gradient: it is for gradients. */
 typedef struct amp_foreach_clip_args {

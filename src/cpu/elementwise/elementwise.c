@@ -70,7 +70,8 @@ static void run_blocks(const plan *p, blocks *b, char *const *data, const int64_
     }
 }
 
-static void run_row(const plan *p, char *const *data, const int64_t *strides, int64_t count) {
+static void run_row(void *context, char *const *data, const int64_t *strides, int64_t count) {
+    const plan *p = context;
     if (all_in_place(p, strides)) {
         run_in_place(p, data, strides, count);
         return;
@@ -115,16 +116,10 @@ static void run_joined(const plan *p, char *const *data, const int64_t *strides,
 static void run_rows(void *context, char *const *data, const int64_t *strides, const int64_t *row_strides,
                      int64_t count, int64_t rows) {
     const plan *p = context;
-    if (can_join(p, strides, row_strides, count, rows)) {
+    if (can_join(p, strides, row_strides, count, rows))
         run_joined(p, data, strides, row_strides, count, rows);
-        return;
-    }
-    char *at[AMP_ITERATOR_OPERANDS];
-    memcpy(at, data, sizeof at);
-    for (int64_t r = 0; r < rows; r++) {
-        run_row(p, at, strides, count);
-        for (int k = 0; k <= p->work->inputs; k++) at[k] += row_strides[k];
-    }
+    else
+        amp_iterator_row_by_row(run_row, context, 1 + p->work->inputs, data, strides, row_strides, count, rows);
 }
 
 static size_t larger(size_t a, size_t b) {

@@ -152,12 +152,7 @@ typedef struct row_loop {
 static void run_row_by_row(void *context, char *const *data, const int64_t *strides, const int64_t *row_strides,
                            int64_t count, int64_t rows) {
     const row_loop *l = context;
-    char *at[AMP_ITERATOR_OPERANDS];
-    memcpy(at, data, sizeof at);
-    for (int64_t r = 0; r < rows; r++) {
-        l->loop(l->context, at, strides, count);
-        for (int k = 0; k < l->operands; k++) at[k] += row_strides[k];
-    }
+    amp_iterator_row_by_row(l->loop, l->context, l->operands, data, strides, row_strides, count, rows);
 }
 
 void amp_iterator_run(amp_iterator *it, amp_iterator_loop *loop, void *context, int64_t cost) {

@@ -10,6 +10,8 @@
 #ifndef AMP_CPU_ITERATE_H
 #define AMP_CPU_ITERATE_H
 
+#include <string.h>
+
 #include "core/tensor_impl.h"
 
 enum { AMP_ITERATOR_OPERANDS = 5 };
@@ -38,6 +40,18 @@ void amp_iterator_add_memory(amp_iterator *it, void *data, const int64_t *stride
 void amp_iterator_run(amp_iterator *it, amp_iterator_loop *loop, void *context, int64_t cost);
 /* The same for a loop that takes rows: what it can do with several at once is its affair. */
 void amp_iterator_run_rows(amp_iterator *it, amp_iterator_rows_loop *loop, void *context, int64_t cost);
+
+/* A loop of rows that takes one after the other, by a loop of one. */
+static inline __attribute__((always_inline)) void
+amp_iterator_row_by_row(amp_iterator_loop *loop, void *context, int operands, char *const *data, const int64_t *strides,
+                        const int64_t *row_strides, int64_t count, int64_t rows) {
+    char *at[AMP_ITERATOR_OPERANDS];
+    memcpy(at, data, sizeof at);
+    for (int64_t r = 0; r < rows; r++) {
+        loop(context, at, strides, count);
+        for (int k = 0; k < operands; k++) at[k] += row_strides[k];
+    }
+}
 
 /* How far a stride goes, either way. */
 static inline int64_t amp_stride_reach(int64_t stride) {

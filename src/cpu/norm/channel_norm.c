@@ -243,12 +243,20 @@ static amp_status run_short_groups(const norm *p, int64_t each) {
 typedef struct columns {
     const norm *p;
     int64_t inner, width, total, rows;
+    int threads;
+    double *room; /* room_of(…) of them */
 } columns;
 
-static columns columns_of(const norm *p, int64_t inner) {
+/* Two sums of each column, then its mean, scale and shift in f32. */
+static int64_t room_of(const columns *k) {
+    return 4 * k->width;
+}
+
+/* Without room. */
+static columns columns_of(const norm *p, int64_t inner, int threads) {
     const int64_t period = p->channels * inner, total = amp_tensor_elements(p->in);
     const int64_t width = period >= COLUMN_WIDTH ? period : COLUMN_WIDTH / period * period;
-    return (columns){p, inner, width, total, (total + width - 1) / width};
+    return (columns){p, inner, width, total, (total + width - 1) / width, threads, NULL};
 }
 
 static int64_t channel_of(const columns *k, int64_t column) {
@@ -275,15 +283,13 @@ static void sum_columns(const columns *k, double *sum, double *squares, int64_t 
     }
 }
 
-static amp_status batch_moments_of_columns(const columns *k, double *mean, double *squares) {
+static void batch_moments_of_columns(const columns *k, double *mean, double *squares) {
     const norm *p = k->p;
     const int64_t each = k->total / p->channels;
     const double count = (double)each;
-    double *sums = numbers(p->call, 2 * k->width);
-    if (!sums) return amp_pending_error();
+    double *sums = k->room;
     memset(sums, 0, 2 * (size_t)k->width * sizeof *sums);
-    const int threads = threads_for(p);
-#pragma omp parallel num_threads(threads) if (threads > 1)
+#pragma omp parallel num_threads(k->threads) if (k->threads > 1)
     {
         const amp_range part = amp_parallel_part(k->width, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads());
         sum_columns(k, sums, sums + k->width, part.begin, part.end);
@@ -298,7 +304,6 @@ static amp_status batch_moments_of_columns(const columns *k, double *mean, doubl
         const double spread = squares[c] - mean[c] * mean[c] * count;
         squares[c] = spread < 0.0 ? 0.0 : spread;
     }
-    return AMP_OK;
 }
 
 static void apply_columns(const columns *k, int64_t row, const float *mean, const float *scale, const float *shift) {
@@ -321,11 +326,9 @@ static void apply_columns(const columns *k, int64_t row, const float *mean, cons
     }
 }
 
-static amp_status run_columns(const columns *k, const double *mean, const double *variance) {
+static void run_columns(const columns *k, const double *mean, const double *variance) {
     const norm *p = k->p;
-    float *values = (float *)(void *)numbers(p->call, 2 * k->width), *scale = values + k->width;
-    float *shift = scale + k->width;
-    if (!values) return amp_pending_error();
+    float *values = (float *)(void *)(k->room + 2 * k->width), *scale = values + k->width, *shift = scale + k->width;
     for (int64_t j = 0; j < k->width; j++) {
         const int64_t c = channel_of(k, j);
         const double s = p->weight[c] * reciprocal_deviation(variance[c], p->eps);
@@ -333,10 +336,8 @@ static amp_status run_columns(const columns *k, const double *mean, const double
         scale[j] = (float)s;
         shift[j] = (float)(p->bias[c] - (mean[c] - (double)values[j]) * s);
     }
-    const int threads = threads_for(p);
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+#pragma omp parallel for num_threads(k->threads) if (k->threads > 1) schedule(static)
     for (int64_t r = 0; r < k->rows; r++) apply_columns(k, r, values, scale, shift);
-    return AMP_OK;
 }
 
 /* ---- Running statistics ------------------------------------------------------------------------------------------ */
@@ -407,10 +408,13 @@ amp_status cpu_batch_norm(amp_call *call) {
     const bool by_columns = last || (!wide && p.inner < SHORT_ROW);
     if (!last) AMP_TRY(make_dense(&p, by_columns ? 0 : 2));
     AMP_TRY(last ? make_output_like(&p) : make_output(&p));
-    const columns k = columns_of(&p, last ? 1 : p.inner);
+    columns k = columns_of(&p, last ? 1 : p.inner, threads_for(&p));
+    if (by_columns && !(k.room = numbers(call, room_of(&k)))) return amp_pending_error();
     if (a->training) {
-        AMP_TRY(by_columns ? batch_moments_of_columns(&k, s.mean, s.squares)
-                           : batch_moments_of_rows(&p, s.mean, s.squares));
+        if (by_columns)
+            batch_moments_of_columns(&k, s.mean, s.squares);
+        else
+            AMP_TRY(batch_moments_of_rows(&p, s.mean, s.squares));
         finish_variance(&s, p.channels, (double)each);
         update_running(a->running_mean, s.mean, a->momentum.value, s.room);
         update_running(a->running_var, s.squares, a->momentum.value, s.room);
@@ -418,8 +422,10 @@ amp_status cpu_batch_norm(amp_call *call) {
         load_parameter(s.mean, a->running_mean);
         load_parameter(s.variance, a->running_var);
     }
-    if (by_columns) return run_columns(&k, s.mean, s.variance);
-    run_channels(&p, s.mean, s.variance);
+    if (by_columns)
+        run_columns(&k, s.mean, s.variance);
+    else
+        run_channels(&p, s.mean, s.variance);
     return AMP_OK;
 }
 
@@ -501,20 +507,32 @@ static void join_channels(int64_t channels, int64_t each, double count, double *
     }
 }
 
-/* Channels last: the columns of a sample are summed, and then joined. */
+/* Channels last: the columns of a sample are summed, and then joined. `room`: of its columns, and two numbers of each channel. */
+static void run_sample_last(const norm *p, int64_t n, int64_t each, bool is_shared, double *room) {
+    amp_tensor in = sample_of(p->in, n), out = sample_of(p->out, n);
+    norm sample = *p;
+    sample.in = &in;
+    sample.out = &out;
+    columns k = columns_of(&sample, 1, is_shared ? threads_for(&sample) : 1);
+    double *mean = room + room_of(&k), *variance = mean + p->channels;
+    k.room = room;
+    batch_moments_of_columns(&k, mean, variance);
+    join_channels(p->channels, each, (double)p->inner, mean, variance);
+    run_columns(&k, mean, variance);
+}
+
 static amp_status run_groups_last(const norm *p, int64_t each) {
-    double *mean = numbers(p->call, 2 * p->channels), *variance = mean + p->channels;
-    if (!mean) return amp_pending_error();
-    for (int64_t n = 0; n < p->outer; n++) {
-        amp_tensor in = sample_of(p->in, n), out = sample_of(p->out, n);
-        norm sample = *p;
-        sample.in = &in;
-        sample.out = &out;
-        const columns k = columns_of(&sample, 1);
-        AMP_TRY(batch_moments_of_columns(&k, mean, variance));
-        join_channels(p->channels, each, (double)p->inner, mean, variance);
-        AMP_TRY(run_columns(&k, mean, variance));
+    const int threads = amp_threads_of_parts(threads_for(p), p->outer);
+    const columns k = columns_of(p, 1, 1);
+    const int64_t words = room_of(&k) + 2 * p->channels;
+    double *room = numbers(p->call, words * threads);
+    if (!room) return amp_pending_error();
+    if (threads == 1) { /* in no region: those of the samples would be nested in it */
+        for (int64_t n = 0; n < p->outer; n++) run_sample_last(p, n, each, true, room);
+        return AMP_OK;
     }
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t n = 0; n < p->outer; n++) run_sample_last(p, n, each, false, room + words * omp_get_thread_num());
     return AMP_OK;
 }
 

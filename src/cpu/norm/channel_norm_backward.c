@@ -36,6 +36,8 @@ typedef struct norm {
     double *weight, *mean, *var;    /* by channel; mean and var NULL: own statistics */
     amp_slope_sums *sums;           /* [outer][channels], or [channels] */
     double *by_weight, *by_bias;    /* what each of them gives to its channel */
+    bool wanted[2];                 /* whether the gradients by weight and bias are */
+    bool is_summed;                 /* something hangs on the sums */
     numbers rows;                   /* for each of them */
     amp_dtype compute;              /* bf16 where both are, else f32 */
     amp_slope_sums_function *row_sums;
@@ -105,6 +107,9 @@ static amp_status start(norm *p) {
         p->var = by_channel(p, s->running_var);
         if (!p->mean || !p->var) return amp_pending_error();
     }
+    p->wanted[0] = amp_call_wants(call, 1);
+    p->wanted[1] = amp_call_wants(call, 2);
+    p->is_summed = !p->mean || p->wanted[0] || p->wanted[1];
     return find_kernels(p);
 }
 
@@ -170,8 +175,8 @@ static void finish_set(const norm *p, const set *t) {
     for (int64_t i = 0; i < t->count; i++) {
         const int64_t r = t->first + i * t->step;
         const float mean = (float)s.mean;
-        p->by_weight[r] = about(&p->sums[r], s.mean) * s.rstd;
-        p->by_bias[r] = p->sums[r].d;
+        p->by_weight[r] = p->is_summed ? about(&p->sums[r], s.mean) * s.rstd : 0.0;
+        p->by_bias[r] = p->is_summed ? p->sums[r].d : 0.0;
         p->rows.mean[r] = mean;
         p->rows.a[r] = (float)(p->weight[r % p->channels] * s.rstd);
         p->rows.b[r] = (float)b;
@@ -181,6 +186,7 @@ static void finish_set(const norm *p, const set *t) {
 
 static amp_status give_parameters(const norm *p, int64_t samples) {
     for (int k = 0; k < 2; k++) {
+        if (!p->wanted[k]) continue;
         const double *rows = k ? p->by_bias : p->by_weight;
         const amp_tensor *out = amp_call_output(p->call, k + 1, AMP_F32, 1, &p->channels);
         if (!out) return amp_pending_error();
@@ -222,7 +228,7 @@ static amp_status run_rows(norm *p) {
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t i = 0; i < sets; i++) {
         const set t = {p->s->groups ? i * each : i, step, each};
-        for (int64_t k = 0; k < each; k++) sum_row(p, t.first + k * step);
+        for (int64_t k = 0; k < each && p->is_summed; k++) sum_row(p, t.first + k * step);
         finish_set(p, &t);
         for (int64_t k = 0; k < each; k++) apply_row(p, t.first + k * step);
     }
@@ -239,7 +245,8 @@ typedef struct spread {
 static void run_group(const spread *k, int64_t group, float *buffers) {
     const norm *p = k->p;
     const int64_t at = group * k->length;
-    const amp_norm_row row = {k->weight + at, k->dweight + at, k->dbias + at, p->s->eps, true};
+    const amp_norm_row row = {k->weight + at, p->wanted[0] ? k->dweight + at : NULL,
+                              p->wanted[1] ? k->dbias + at : NULL, p->s->eps, true};
     for (int64_t n = 0; n < p->outer; n++) {
         const int64_t first = n * k->period + at;
         void *to = results(p, first, buffers);
@@ -272,7 +279,7 @@ static amp_status run_short_groups(norm *p) {
 }
 
 /* ---- Columns: element j of the memory belongs to channel j/inner mod channels ------------------------------------- */
-/* Of a part of the memory that has statistics of its own, which are done one after the other. Its last row may be short. */
+/* Of a part of the memory that has statistics of its own; a thread has one for all parts that it takes. Its last row may be short. */
 typedef struct columns {
     norm *p;
     int64_t inner, width, total; /* total: elements of the part */
@@ -371,9 +378,11 @@ static void apply_chunk(const columns *k, int64_t index, float *buffers) {
     }
 }
 
-static void sum_part(const columns *k, int threads) {
+static void sum_part(const columns *k, int64_t row, int threads) {
+    if (!k->p->is_summed) return;
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t i = 0; i < k->chunks; i++) sum_chunk(k, i, k->buffers + 2 * k->buffer * omp_get_thread_num());
+    join_columns(k, row);
 }
 
 /* Last chunks first: they are what the caches have. */
@@ -404,22 +413,34 @@ static amp_status make_room(columns *k, int threads) {
     return AMP_OK;
 }
 
+static void run_part(columns *k, int64_t index, int threads) {
+    const norm *p = k->p;
+    const int64_t row = index * p->channels, each = p->s->groups ? p->channels / p->s->groups : 1;
+    const int64_t size = (int64_t)amp_dtype_size(p->x->dtype);
+    k->first = index * k->total;
+    amp_block_load(AMP_F32, k->centre, p->x->dtype, place(p->x, k->first), size, k->width);
+    sum_part(k, row, threads);
+    for (int64_t c = 0; c < p->channels; c += each) finish_set(p, &(const set){row + c, 1, each});
+    spread_numbers(k, row);
+    apply_part(k, threads);
+}
+
 /* By groups each sample is a part. */
 static amp_status run_columns(norm *p, int64_t inner) {
-    const int64_t parts = p->s->groups ? p->outer : 1, each = p->s->groups ? p->channels / p->s->groups : 1;
-    const int64_t size = (int64_t)amp_dtype_size(p->x->dtype);
-    columns k = columns_of(p, inner, parts);
-    const int threads = threads_for(p);
-    AMP_TRY(make_room(&k, threads));
-    for (int64_t i = 0; i < parts; i++, k.first += k.total) {
-        const int64_t row = i * p->channels;
-        amp_block_load(AMP_F32, k.centre, p->x->dtype, place(p->x, k.first), size, k.width);
-        sum_part(&k, threads);
-        join_columns(&k, row);
-        for (int64_t c = 0; c < p->channels; c += each) finish_set(p, &(const set){row + c, 1, each});
-        spread_numbers(&k, row);
-        apply_part(&k, threads);
+    const int64_t parts = p->s->groups ? p->outer : 1;
+    const int all = threads_for(p), threads = amp_threads_of_parts(all, parts), of_part = threads > 1 ? 1 : all;
+    columns *own = room(p->call, threads * (int64_t)sizeof *own);
+    if (!own) return amp_pending_error();
+    for (int t = 0; t < threads; t++) {
+        own[t] = columns_of(p, inner, parts);
+        AMP_TRY(make_room(&own[t], of_part));
     }
+    if (threads == 1) { /* in no region: those of the parts would be nested in it */
+        for (int64_t i = 0; i < parts; i++) run_part(own, i, of_part);
+        return give_parameters(p, parts);
+    }
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < parts; i++) run_part(&own[omp_get_thread_num()], i, of_part);
     return give_parameters(p, parts);
 }
 

@@ -16,4 +16,9 @@ static inline bool amp_lies_channels_last(const amp_tensor *t) {
     return true;
 }
 
+/* Threads that take a whole part each at a time, where that loads them evenly; 1: all of them share each part. */
+static inline int amp_threads_of_parts(int threads, int64_t parts) {
+    return parts % threads == 0 || parts >= 4 * (int64_t)threads ? threads : 1;
+}
+
 #endif /* AMP_CPU_NORM_CHANNELS_LAST_H */

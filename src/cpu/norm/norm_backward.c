@@ -22,11 +22,16 @@ typedef struct rows {
     amp_norm_row_slope_function *slope;
     bool is_centred;
     amp_dtype compute;
-    float *sums; /* [chunks][2][length] */
+    bool wanted[2]; /* whether the sums for weight and bias are */
+    float *sums;    /* [chunks][2][length] */
 } rows;
 
 static int64_t chunks_of(const rows *r) {
     return (r->count + r->chunk - 1) / r->chunk;
+}
+
+static bool is_summed(const rows *r) {
+    return r->wanted[0] || r->wanted[1];
 }
 
 /* Row `index` in what the kernel computes: where it lies, or in the buffer. */
@@ -49,10 +54,11 @@ static void run_row(const rows *r, int64_t index, const amp_norm_row *row, float
 }
 
 static void run_chunk(const rows *r, int64_t chunk, float *buffers, int64_t step) {
-    float *sums = r->sums + chunk * 2 * r->length;
-    const amp_norm_row row = {r->weight, sums, sums + r->length, r->eps, r->is_centred};
+    float *sums = is_summed(r) ? r->sums + chunk * 2 * r->length : NULL;
+    const amp_norm_row row = {r->weight, r->wanted[0] ? sums : NULL, r->wanted[1] ? sums + r->length : NULL, r->eps,
+                              r->is_centred};
     const int64_t begin = chunk * r->chunk, end = begin + r->chunk < r->count ? begin + r->chunk : r->count;
-    memset(sums, 0, 2 * (size_t)r->length * sizeof *sums);
+    if (sums) memset(sums, 0, 2 * (size_t)r->length * sizeof *sums);
     for (int64_t i = begin; i < end; i++) run_row(r, i, &row, buffers, step);
 }
 
@@ -72,10 +78,10 @@ static amp_status run_rows(const amp_call *call, rows *r, float *weight, float *
     const int64_t chunks = chunks_of(r), step = (r->length + 15) / 16 * 16;
     int threads = amp_parallel_threads(r->count * r->length * ROW_COST, AMP_GRAIN_ELEMENTS);
     if (threads > chunks) threads = chunks > 0 ? (int)chunks : 1;
-    const int64_t floats = chunks * 2 * r->length + (int64_t)threads * 2 * step;
+    const int64_t sums = is_summed(r) ? chunks * 2 * r->length : 0, floats = sums + (int64_t)threads * 2 * step;
     float *memory = amp_alloc((size_t)(floats > 0 ? floats : 1) * sizeof *memory);
     if (!memory) return no_memory(call, r);
-    float *buffers = memory + chunks * 2 * r->length;
+    float *buffers = memory + sums;
     r->sums = memory;
     amp_block_prepare();
 #pragma omp parallel num_threads(threads) if (threads > 1)
@@ -84,10 +90,8 @@ static amp_status run_rows(const amp_call *call, rows *r, float *weight, float *
         float *own = buffers + (int64_t)omp_get_thread_num() * 2 * step;
         for (int64_t i = part.begin; i < part.end; i++) run_chunk(r, i, own, step);
     }
-    for (int64_t j = 0; j < r->length; j++) {
-        weight[j] = total(r, j, 0);
-        if (bias) bias[j] = total(r, j, 1);
-    }
+    for (int64_t j = 0; weight && j < r->length; j++) weight[j] = total(r, j, 0);
+    for (int64_t j = 0; bias && j < r->length; j++) bias[j] = total(r, j, 1);
     amp_free(memory);
     return AMP_OK;
 }
@@ -97,8 +101,9 @@ static int64_t rows_of_chunk(int64_t count) {
     return even < LEAST_ROWS ? LEAST_ROWS : even > MOST_ROWS ? MOST_ROWS : even;
 }
 
-/* Outputs 1 and 2: what a parameter's gradient is written to; dense. */
-static float *parameter_output(amp_call *call, int index, const amp_norm_slope *s) {
+/* Outputs 1 and 2: what a parameter's gradient is written to; dense. NULL: it is not wanted, or an error stands. */
+static float *parameter_output(amp_call *call, int index, bool wanted, const amp_norm_slope *s) {
+    if (!wanted) return NULL;
     const amp_tensor *out = amp_call_output(call, index, AMP_F32, s->input->rank - s->dim, s->input->shape + s->dim);
     return out ? amp_tensor_pointer(out) : NULL;
 }
@@ -107,8 +112,9 @@ amp_status amp_cpu_norm_slope(amp_call *call, const amp_norm_slope *s) {
     const amp_dtype compute =
         s->input->dtype == s->d->dtype ? amp_kernel_dtype(AMP_KERNEL_NORM_ROW_SLOPE, s->d->dtype) : AMP_F32;
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_NORM_ROW_SLOPE, compute, compute);
-    const bool has_bias = call->op->output_count > 2;
     rows r = {.eps = s->eps, .is_centred = s->is_centred, .compute = compute, .length = 1};
+    r.wanted[0] = amp_call_wants(call, 1);
+    r.wanted[1] = call->op->output_count > 2 && amp_call_wants(call, 2);
     if (!kernel) return amp_pending_error();
     for (int d = s->dim; d < s->input->rank; d++) r.length *= s->input->shape[d];
     r.count = r.length ? amp_tensor_elements(s->input) / r.length : 0;
@@ -119,8 +125,9 @@ amp_status amp_cpu_norm_slope(amp_call *call, const amp_norm_slope *s) {
     r.x = amp_cpu_dense(call->op->name, s->input, s->input->dtype, 0);
     r.d = amp_cpu_dense(call->op->name, s->d, s->d->dtype, 0);
     r.out = amp_call_output(call, 0, s->input->dtype, s->input->rank, s->input->shape);
-    float *by_weight = parameter_output(call, 1, s), *by_bias = has_bias ? parameter_output(call, 2, s) : NULL;
-    if ((s->weight && !weight) || !r.x || !r.d || !r.out || !by_weight || (has_bias && !by_bias))
+    float *by_weight = parameter_output(call, 1, r.wanted[0], s);
+    float *by_bias = parameter_output(call, 2, r.wanted[1], s);
+    if ((s->weight && !weight) || !r.x || !r.d || !r.out || (r.wanted[0] && !by_weight) || (r.wanted[1] && !by_bias))
         return amp_pending_error();
     r.weight = weight ? amp_tensor_pointer(weight) : NULL;
     return run_rows(call, &r, by_weight, by_bias);

@@ -130,9 +130,25 @@ typedef struct lu_solution {
     bool left, adjoint;
 } lu_solution;
 
+/* Of L U it is −first · second, thin ones: a factor of L U meets the one that it is beside, and of what was solved with it the solution
+ * half way, which lost less. */
+static amp_tensor *of_factors(const lu_solution *s, amp_tensor *first, amp_tensor *second, amp_tensor *of) {
+    amp_tensor *l = lower_of(*s->lu, columns_of(*s->lu)), *u = upper_of(*s->lu, columns_of(*s->lu));
+    amp_tensor *before, *behind;
+    if (s->left == s->adjoint) {
+        before = amp_matmul(amp_adjoint(l), first);
+        behind = amp_adjoint(amp_solved(l, exchanged(*s->pivots, of, true), false, true, true));
+    } else {
+        before = amp_solved(amp_adjoint(u), of, false, true, false);
+        behind = amp_matmul(second, amp_adjoint(u));
+    }
+    amp_tensor *of_l = amp_tril(amp_matmul(first, behind), -1), *of_u = amp_triu(amp_matmul(before, second));
+    return amp_neg(amp_add(of_l, of_u));
+}
+
 static void give_lu_solve(amp_gradient *g, const lu_solution *s) {
-    amp_tensor *lu = *s->lu, *pivots = *s->pivots, *x = g->results[0];
-    amp_tensor *of_b = amp_linalg_lu_solve(lu, pivots, g->of[0], .left = AMP_SET(s->left), .adjoint = !s->adjoint);
+    amp_tensor *lu = *s->lu, *pivots = *s->pivots, *x = g->results[0], *of = g->of[0];
+    amp_tensor *of_b = amp_linalg_lu_solve(lu, pivots, of, .left = AMP_SET(s->left), .adjoint = !s->adjoint);
     if (amp_gradient_wants(g, s->b)) amp_gradient_give(g, s->b, of_b);
     if (!amp_gradient_wants(g, s->lu) || !of_b) return;
     const bool starts_with_x = s->left == s->adjoint;
@@ -141,10 +157,8 @@ static void give_lu_solve(amp_gradient *g, const lu_solution *s) {
         second = amp_adjoint(second);
     else
         first = amp_adjoint(first);
-    amp_tensor *of_a = amp_neg(amp_matmul(exchanged(pivots, first, true), second));
-    const int64_t n = columns_of(lu);
-    amp_tensor *of_l = amp_tril(amp_matmul(of_a, amp_adjoint(upper_of(lu, n))), -1);
-    amp_gradient_give(g, s->lu, amp_add(of_l, amp_triu(amp_matmul(amp_adjoint(lower_of(lu, n)), of_a))));
+    first = exchanged(pivots, first, true);
+    amp_gradient_give(g, s->lu, of_factors(s, first, second, s->left ? of : amp_adjoint(of)));
 }
 
 void amp_gradient_linalg_lu_solve(amp_gradient *g) {

@@ -3,7 +3,7 @@
  *
  *     dx = rstd · (g − mean(g) − x̂ · mean(g · x̂)),  dweight = Σ dy · x̂,  dbias = Σ dy
  *
- * A device's step makes all three; where there is none, in f64, and where the parts are recorded they are made of ops: the recorded
+ * What is asked for of dweight and dbias. A device's step makes them; where there is none, in f64, and where the parts are recorded they are made of ops: the recorded
  * ones in f64, for their gradients are differences of what is nearly equal. */
 #include "ops/math/compose.h"
 #include "steps/row_rules.h"
@@ -54,14 +54,18 @@ static amp_tensor *weighted(const amp_call *call, amp_tensor *g, amp_tensor *wei
     return weight ? amp_mul(g, wide(call, weight)) : g;
 }
 
-/* The gradients by input, of its dtype, by weight and, where the op has one, by bias: f32, or f64 as the input. */
-static amp_status give(amp_call *call, const amp_tensor *input, amp_tensor *by_input, amp_tensor *by_weight,
-                       amp_tensor *by_bias) {
-    if (!by_input || !by_weight || !by_bias) return amp_pending_error();
+/* The gradient by input, of its dtype. */
+static void give_input(amp_call *call, const amp_tensor *input, amp_tensor *by_input) {
+    if (by_input) call->outputs[0] = amp_to(by_input, input->dtype);
+}
+
+/* Those by weight, of d and the normalised x, and where the op has one by bias, if they are asked for: sums over `others` in f32, or f64 as
+ * the input. */
+static amp_status give_parameters(amp_call *call, const amp_tensor *input, amp_tensor *d, amp_tensor *x,
+                                  amp_dims others) {
     const amp_dtype numbers = input->dtype == AMP_F64 ? AMP_F64 : AMP_F32;
-    call->outputs[0] = amp_to(by_input, input->dtype);
-    call->outputs[1] = amp_to(by_weight, numbers);
-    if (call->op->output_count > 2) call->outputs[2] = amp_to(by_bias, numbers);
+    if (amp_call_wants(call, 1)) call->outputs[1] = amp_to(sum_over(amp_mul(d, x), others), numbers);
+    if (call->op->output_count > 2 && amp_call_wants(call, 2)) call->outputs[2] = amp_to(sum_over(d, others), numbers);
     return amp_pending_error();
 }
 
@@ -76,8 +80,8 @@ static amp_status rows_backward(amp_call *call, const amp_norm_slope *s, const a
     if (has_step(call, amp_steps_of(call)->norm_slope, s->d, s->input)) return amp_steps_of(call)->norm_slope(call, s);
     amp_tensor *back = wide(call, s->d);
     const normalised n = normalise(wide(call, s->input), range(s->dim, s->input->rank), s->eps, s->is_centred);
-    return give(call, s->input, back_through(&n, weighted(call, back, s->weight)),
-                sum_over(amp_mul(back, n.x), range(0, s->dim)), sum_over(back, range(0, s->dim)));
+    give_input(call, s->input, back_through(&n, weighted(call, back, s->weight)));
+    return give_parameters(call, s->input, back, n.x, range(0, s->dim));
 }
 
 amp_status amp_op_layer_norm_backward(amp_call *call) {
@@ -117,10 +121,9 @@ static amp_dims all_but_channel(const amp_tensor *t) {
 /* `gradient` of the normalised x, of the input's shape or the groups'. */
 static amp_status give_by_channel(amp_call *call, const amp_channel_norm_slope *s, amp_tensor *gradient,
                                   amp_tensor *x) {
-    const amp_dims whole = amp_shape_of(s->input), others = all_but_channel(s->input);
-    amp_tensor *back = wide(call, s->d);
-    return give(call, s->input, amp_reshape(gradient, whole), sum_over(amp_mul(back, amp_reshape(x, whole)), others),
-                sum_over(back, others));
+    const amp_dims whole = amp_shape_of(s->input);
+    give_input(call, s->input, amp_reshape(gradient, whole));
+    return give_parameters(call, s->input, wide(call, s->d), amp_reshape(x, whole), all_but_channel(s->input));
 }
 
 static amp_status group_parts(amp_call *call, const amp_channel_norm_slope *s) {
@@ -142,10 +145,10 @@ static amp_status batch_parts(amp_call *call, const amp_channel_norm_slope *s) {
 
 /* Of an input without elements, which may have any rank. */
 static amp_status give_nothing(amp_call *call, const amp_channel_norm_slope *s) {
-    const amp_dims others = all_but_channel(s->input);
     AMP_TRY(amp_call_check_gradient(call, s->d, s->input->rank, s->input->shape));
     amp_tensor *back = wide(call, s->d);
-    return give(call, s->input, amp_clone(back), sum_over(back, others), sum_over(back, others));
+    give_input(call, s->input, amp_clone(back));
+    return give_parameters(call, s->input, back, back, all_but_channel(s->input));
 }
 
 static amp_status channels_backward(amp_call *call, const amp_channel_norm_slope *s) {

@@ -115,7 +115,7 @@ TEST_F(ChannelNorm, LayoutsGiveTheSame) {
 TEST_F(ChannelNorm, GroupsOfChannelsThatLieLast) {
     const int before = amp_get_num_threads();
     for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
-        for (int64_t batch : {1, 3}) {
+        for (int64_t batch : {1, 3, 13}) {
             for (int64_t channels : {6, 24, 516}) {
                 amp_tensor *lies =
                     op("add", {op("mul", {random_tensor(dtype, {batch, 5, 7, channels}, 16), 2.0}), 0.5});

@@ -170,6 +170,94 @@ TEST_F(NormBackward, InstancesAreGroupsOfOneChannel) {
     amp_tensor_zero_grad(leaf);
 }
 
+// Requests that an op makes of the system for its results, of which it is asked for some, and its first result.
+template <class Args>
+size_t requests_of(Args args, amp_tensor *(*call)(const Args *), std::vector<double> *first) {
+    const Scope scope;
+    args.struct_size = sizeof args;
+    amp_memory_trim();
+    const size_t before = amp_memory_statistics().system_allocations;
+    amp_tensor *t = call(&args);
+    const size_t made = amp_memory_statistics().system_allocations - before;
+    *first = t ? numbers_of(t) : std::vector<double>();
+    return made;
+}
+
+template <class Args>
+void expect_spared(const Args &args, amp_tensor *(*call)(const Args *), amp_tensor **Args::*parameter) {
+    std::vector<double> with, without;
+    amp_tensor *gradient = nullptr;
+    Args wanted = args;
+    wanted.*parameter = &gradient;
+    (void)requests_of(args, call, &without);
+    const size_t all = requests_of(wanted, call, &with), fewer = requests_of(args, call, &without);
+    EXPECT_LT(fewer, all) << amp_last_error();
+    EXPECT_EQ(with, without);
+    EXPECT_FALSE(with.empty());
+}
+
+// What nobody asks for is not made, and the gradient of the input has the same bits.
+TEST_F(NormBackward, GradientsOfParametersAreMadeWhereTheyAreAskedFor) {
+    for (amp_dtype dtype : {AMP_F32, AMP_BF16, AMP_F64}) {
+        const amp_dtype of_parameters = dtype == AMP_F64 ? AMP_F64 : AMP_F32;
+        amp_tensor *mean = random_tensor(of_parameters, {4}, 5), *var = op("add", {op("square", {mean}), 0.5});
+        for (const auto &laid_out : {as_it_is, channels_last}) {
+            SCOPED_TRACE(amp_dtype_name(dtype));
+            amp_tensor *x = laid_out(random_tensor(dtype, {6, 4, 5, 64}, 1)),
+                       *d = laid_out(random_tensor(dtype, {6, 4, 5, 64}, 2));
+            amp_layer_norm_backward_args layer = {};
+            layer.grad_output = d;
+            layer.input = x;
+            layer.normalized_shape = AMP_DIMS(64);
+            layer.weight = random_tensor(of_parameters, {64}, 3);
+            expect_spared(layer, amp_layer_norm_backward_call, &amp_layer_norm_backward_args::grad_weight);
+            expect_spared(layer, amp_layer_norm_backward_call, &amp_layer_norm_backward_args::grad_bias);
+            amp_rms_norm_backward_args rms = {};
+            rms.grad_output = d;
+            rms.input = x;
+            rms.normalized_shape = AMP_DIMS(64);
+            expect_spared(rms, amp_rms_norm_backward_call, &amp_rms_norm_backward_args::grad_weight);
+            amp_group_norm_backward_args group = {};
+            group.grad_output = d;
+            group.input = x;
+            group.num_groups = 2;
+            expect_spared(group, amp_group_norm_backward_call, &amp_group_norm_backward_args::grad_bias);
+            for (bool training : {false, true}) {
+                amp_batch_norm_backward_args batch = {};
+                batch.grad_output = d;
+                batch.input = x;
+                batch.training = training;
+                batch.running_mean = mean;
+                batch.running_var = var;
+                expect_spared(batch, amp_batch_norm_backward_call, &amp_batch_norm_backward_args::grad_weight);
+            }
+        }
+    }
+}
+
+TEST_F(NormBackward, FrozenParametersLeaveTheOthersTheirBits) {
+    amp_tensor *x = random_tensor(AMP_F32, {6, 4, 50}, 1), *w = random_tensor(AMP_F32, {4}, 2),
+               *b = random_tensor(AMP_F32, {4}, 3);
+    const std::vector<amp_tensor *> leaves = {x, w, b};
+    std::vector<double> want[3];
+    for (unsigned frozen : {0u, 2u, 4u, 6u}) {
+        for (unsigned i = 0; i < 3; i++) ASSERT_EQ(amp_tensor_set_requires_grad(leaves[i], !(frozen >> i & 1)), AMP_OK);
+        amp_backward_args args = {};
+        args.struct_size = sizeof args;
+        args.loss = op("sum", {op("square", {op("group_norm", {x, 2, w, b})})});
+        ASSERT_EQ(amp_backward_call(&args), AMP_OK) << amp_last_error();
+        for (unsigned i = 0; i < 3; i++) {
+            amp_tensor *g = amp_tensor_grad(leaves[i]);
+            ASSERT_EQ(g == nullptr, (frozen >> i & 1) != 0);
+            if (frozen == 0) want[i] = numbers_of(g);
+            if (g) {
+                EXPECT_EQ(numbers_of(g), want[i]);
+            }
+            amp_tensor_zero_grad(leaves[i]);
+        }
+    }
+}
+
 TEST_F(NormBackward, ThreadsDoNotChangeTheResult) {
     for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
         amp_tensor *rows = random_tensor(dtype, {900, 130}, 1);
