@@ -2,6 +2,7 @@
 #include "amp/grad.h"
 #include "amp/ops.h"
 #include "core/memory.h"
+#include "train/devices.h"
 #include "train/optimizer.h"
 
 enum { LISTS = 3 + AMP_ALGORITHM_STATES };
@@ -84,7 +85,7 @@ static void take_back_states(const step *s) {
 static bool go_together(const turn *t, const turn *first) {
     const amp_tensor *a = amp_trained_master(t->trained), *b = amp_trained_master(first->trained);
     return !t->is_done && t->uses == first->uses && !t->trained->master == !first->trained->master &&
-           a->storage->device == b->storage->device && memcmp(t->numbers, first->numbers, sizeof t->numbers) == 0;
+           memcmp(t->numbers, first->numbers, sizeof t->numbers) == 0 && amp_on_one_device(a, b);
 }
 
 /* What goes with the turn `first`, list behind list, each with room for all turns. */
