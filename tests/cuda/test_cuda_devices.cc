@@ -1,4 +1,4 @@
-// A list of parameters on two devices and on the CPU: clipped and unscaled as on the CPU alone, each device's in calls of
+// A list of parameters on two devices and on the CPU: clipped, unscaled and stepped as on the CPU alone, each device's in calls of
 // its own, as PyTorch groups what its foreach functions take.
 #include <cmath>
 
@@ -84,11 +84,21 @@ class CudaDevices : public CudaTest {
         args.norm_type = amp_opt_float(order);
         return amp_clip_grad_norm_call(&args);
     }
-    static amp_optimizer *optimizer_of(const List &list, amp_optimizer_kind kind) {
+    static amp_optimizer *optimizer_of(const List &list, amp_optimizer_kind kind, int choices = 0) {
         amp_optimizer_args args = {};
         args.struct_size = sizeof args;
         args.parameters = list.parameters;
         args.lr = amp_opt_float(0.1);
+        const bool averages = kind == AMP_ADAM || kind == AMP_ADAMW;
+        if (choices & 1) {
+            args.weight_decay = amp_opt_float(0.01);
+            args.maximize = amp_opt_bool(true);
+            args.master_weights = true;
+        }
+        if (choices & 2 && (kind == AMP_SGD || kind == AMP_RMSPROP)) args.momentum = amp_opt_float(0.9);
+        if (choices & 2 && averages) args.amsgrad = amp_opt_bool(true);
+        if (choices & 4 && kind == AMP_RMSPROP) args.centered = amp_opt_bool(true);
+        if (choices == 6 && kind == AMP_SGD) args.nesterov = amp_opt_bool(true);
         return amp_optimizer_create(kind, &args);
     }
     static amp_grad_scaler *scaler_on(amp_device device) {
@@ -127,15 +137,27 @@ TEST_F(CudaDevices, OneListIsClippedByValueOnSeveral) {
     there.expect_agree(here, 0);
 }
 
-// There is no kernel for it yet; that is what it says of several devices too, and nothing is changed.
-TEST_F(CudaDevices, OneOptimizerSaysThatItCannotStepThere) {
-    const List there(on_devices, AMP_F32), here(on_host, AMP_F32);
-    amp_optimizer *o = optimizer_of(there, AMP_ADAMW);
-    ASSERT_NE(o, nullptr) << amp_last_error();
-    EXPECT_EQ(amp_optimizer_step(o), AMP_ERROR_NOT_IMPLEMENTED);
-    EXPECT_EQ(error(), "optimizer_update: not implemented on cuda yet");
-    amp_optimizer_destroy(o);
-    there.expect_agree(here, 0);
+// All formulas, with each choice of theirs.
+TEST_F(CudaDevices, OneOptimizerStepsOnSeveral) {
+    for (int kind = AMP_SGD; kind <= AMP_ADAMAX; kind++) {
+        for (int choices = 0; choices < 8; choices++) {
+            for (amp_dtype dtype : {AMP_F32, AMP_F64, AMP_BF16}) {
+                SCOPED_TRACE(std::to_string(kind) + " " + std::to_string(choices) + " " + amp_dtype_name(dtype));
+                const Scope scope;
+                const List there(spread, dtype), here(on_host, dtype);
+                amp_optimizer *o = optimizer_of(there, amp_optimizer_kind(kind), choices),
+                              *want = optimizer_of(here, amp_optimizer_kind(kind), choices);
+                ASSERT_TRUE(o && want) << amp_last_error();
+                for (int step = 0; step < 3; step++) {
+                    ASSERT_EQ(amp_optimizer_step(want), AMP_OK) << amp_last_error();
+                    ASSERT_EQ(amp_optimizer_step(o), AMP_OK) << amp_last_error();
+                }
+                there.expect_agree(here, 1e-6);
+                amp_optimizer_destroy(o);
+                amp_optimizer_destroy(want);
+            }
+        }
+    }
 }
 
 // What one device finds skips the step on all of them, whichever it is.
@@ -158,16 +180,16 @@ TEST_F(CudaDevices, OneScalerUnscalesAndSkipsOnSeveral) {
             EXPECT_EQ(amp_grad_scaler_unscale(host, want), AMP_OK);
             EXPECT_EQ(amp_grad_scaler_unscale(s, o), AMP_OK) << amp_last_error();
             if (wrong < 0) {
-                there.expect_agree(here, 1e-7);
                 const double norm = clip(here, 0.01, 2);
                 EXPECT_NEAR(clip(there, 0.01, 2), norm, 1e-6 * norm);
                 there.expect_agree(here, 1e-7);
-            } else {
-                EXPECT_EQ(amp_grad_scaler_step(host, want), AMP_SKIPPED);
-                EXPECT_EQ(amp_grad_scaler_step(s, o), AMP_SKIPPED) << amp_last_error();
-                EXPECT_EQ(amp_grad_scaler_update(s), AMP_OK) << amp_last_error();
-                EXPECT_EQ(amp_grad_scaler_get_scale(s), 4);
             }
+            const amp_step_result result = wrong < 0 ? AMP_STEPPED : AMP_SKIPPED;
+            EXPECT_EQ(amp_grad_scaler_step(host, want), result);
+            EXPECT_EQ(amp_grad_scaler_step(s, o), result) << amp_last_error();
+            EXPECT_EQ(amp_grad_scaler_update(s), AMP_OK) << amp_last_error();
+            EXPECT_EQ(amp_grad_scaler_get_scale(s), wrong < 0 ? 8 : 4);
+            if (wrong < 0) there.expect_agree(here, 1e-6);
             amp_grad_scaler_destroy(s);
             amp_grad_scaler_destroy(host);
             amp_optimizer_destroy(o);
