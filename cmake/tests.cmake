@@ -74,7 +74,7 @@ if(AMP_HAVE_CUDA)
     endif()
     # And with all threads of each block. (Most of CudaSolver takes minutes then.)
     if(NOT AMP_SANITIZE)
-        foreach(suite CudaAttention CudaFlash CudaComplex CudaIndex CudaLinalg CudaRows CudaUnits)
+        foreach(suite CudaAttention CudaFlash CudaComplex CudaDevices CudaFlat CudaIndex CudaLinalg CudaRows CudaUnits)
             add_cuda_tests(${suite}_threads ${suite}.* AMP_TESTS_DRIVER=${fake_cuda_dir}/threads)
         endforeach()
         add_cuda_tests(CudaSolver_threads CudaSolver.*Answer*:CudaSolver.*Batches*:CudaSolver.*Explain*

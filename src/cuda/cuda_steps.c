@@ -28,6 +28,7 @@ const amp_steps amp_cuda_step_table = {
     .pool_maximum = amp_cuda_pool_maximum,
     .pool_fractional = amp_cuda_pool_fractional,
     .unscale = amp_cuda_unscale,
+    .update = amp_cuda_update_all,
     .unpool = amp_cuda_unpool,
     .sample_grid = amp_cuda_sample_grid,
     .write_by_index = amp_cuda_write_by_index,

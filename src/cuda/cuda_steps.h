@@ -35,6 +35,7 @@ amp_status amp_cuda_pool_average(amp_call *call, const amp_pool *p, amp_tensor *
                                  const int64_t *divisor);
 amp_status amp_cuda_pool_maximum(amp_call *call, const amp_pool *p, amp_tensor *input, bool with_places);
 amp_status amp_cuda_unscale(amp_call *call, const amp_tensor_list *grads, amp_tensor *found, const amp_tensor *factor);
+amp_status amp_cuda_update_all(amp_call *call, const amp_update *u);
 amp_status amp_cuda_pool_fractional(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *samples,
                                     const int64_t kernel[AMP_SPATIAL_DIMS], bool with_places);
 amp_status amp_cuda_unpool(amp_call *call, const amp_spatial *s, amp_tensor *input, amp_tensor *indices);

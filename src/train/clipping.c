@@ -5,33 +5,41 @@
 #include "amp/ops.h"
 #include "core/memory.h"
 #include "core/struct_size.h"
+#include "train/devices.h"
 #include "train/parameters.h"
 
 /* Those that there are, in the caller's memory, of which there is enough for all. */
-static amp_tensor_list gradients_on(const amp_parameters *p, amp_device device, amp_tensor **memory) {
-    amp_tensor_list list = {.items = memory};
+static int64_t gradients_of(const amp_parameters *p, amp_tensor **memory) {
+    int64_t count = 0;
     for (int64_t i = 0; i < p->count; i++) {
         amp_tensor *g = amp_tensor_grad(p->items[i].tensor);
-        if (g && g->storage->device == device) memory[list.count++] = g;
+        if (g) memory[count++] = g;
     }
-    return list;
+    return count;
+}
+
+/* Those from `first` on that are on its device, in one list. */
+static amp_tensor_list group_from(amp_tensor **gradients, int64_t first, int64_t count) {
+    return (amp_tensor_list){.items = gradients + first, .count = amp_first_devices(gradients + first, count - first)};
 }
 
 /* Times factor, and no further from 0 than limit. */
 static amp_status clip_all(const amp_parameters *p, double factor, double limit, amp_tensor **memory) {
-    for (int device = 0; device < AMP_DEVICE_COUNT; device++) {
-        const amp_tensor_list list = gradients_on(p, (amp_device)device, memory);
-        if (list.count > 0 && !amp_foreach_clip(list, factor, limit)) return amp_pending_error();
+    const int64_t count = gradients_of(p, memory);
+    for (int64_t i = 0; i < count;) {
+        const amp_tensor_list list = group_from(memory, i, count);
+        if (!amp_foreach_clip(list, factor, limit)) return amp_pending_error();
+        i += list.count;
     }
     return AMP_OK;
 }
 
 static amp_status norms_of(const amp_parameters *p, double order, amp_tensor **memory, double *norms, int64_t *count) {
-    for (int device = 0; device < AMP_DEVICE_COUNT; device++) {
-        const amp_tensor_list list = gradients_on(p, (amp_device)device, memory);
-        if (list.count == 0) continue;
-        AMP_TRY(amp_read(amp_foreach_norm(list, order), AMP_F64, norms + *count, (size_t)list.count * sizeof *norms));
-        *count += list.count;
+    *count = gradients_of(p, memory);
+    for (int64_t i = 0; i < *count;) {
+        const amp_tensor_list list = group_from(memory, i, *count);
+        AMP_TRY(amp_read(amp_foreach_norm(list, order), AMP_F64, norms + i, (size_t)list.count * sizeof *norms));
+        i += list.count;
     }
     return AMP_OK;
 }

@@ -4,6 +4,7 @@
 #include "amp/grad.h"
 #include "amp/ops.h"
 #include "core/memory.h"
+#include "train/devices.h"
 #include "train/optimizer.h"
 
 enum { LISTS = 3 + AMP_ALGORITHM_STATES };
@@ -89,12 +90,10 @@ static void take_back_states(const step *s) {
 
 /* An order of calls, in which 0 is one and the same. */
 static int compare_calls(const turn *a, const turn *b) {
-    const int device_a = amp_tensor_device(amp_trained_master(a->trained));
-    const int device_b = amp_tensor_device(amp_trained_master(b->trained));
+    const int devices = amp_compare_devices(amp_trained_master(a->trained), amp_trained_master(b->trained));
     if (a->uses != b->uses) return a->uses < b->uses ? -1 : 1;
     if (!a->trained->master != !b->trained->master) return a->trained->master ? -1 : 1;
-    if (device_a != device_b) return device_a < device_b ? -1 : 1;
-    return memcmp(a->numbers, b->numbers, sizeof a->numbers);
+    return devices ? devices : memcmp(a->numbers, b->numbers, sizeof a->numbers);
 }
 
 /* … and of one call's in the order of the list. */

@@ -1,9 +1,11 @@
 #!/bin/sh
-# check_cuda_kernels.sh CUOBJDUMP FOLDER BACKEND_H KERNELS_DEF: the kernels of the fat binaries in FOLDER, for each architecture in
-# them, keep what they work with in registers, but for those named here; and a block of as many threads as BACKEND_H
-# launches has the registers, and 48 KB of shared memory. KERNELS_DEF names all of them, and the file of each.
+# check_cuda_kernels.sh CUOBJDUMP FOLDER BACKEND_H KERNELS_DEF [--table]: the kernels of the fat binaries in FOLDER, for each
+# architecture in them, keep what they work with in registers, but for those named here; and a block of as many threads as
+# BACKEND_H launches has the registers, and 48 KB of shared memory. Those for dense operands of one dtype (flat.def) have 40
+# registers at most, and no memory. KERNELS_DEF names all of them, and the file of each. --table prints a line for each:
+# architecture, registers, bytes of memory for each thread, name.
 set -eu
-cuobjdump=$1 folder=$2 header=$3 table=$4
+cuobjdump=$1 folder=$2 header=$3 table=$4 print=${5-}
 if ! [ -x "$cuobjdump" ]; then
     echo "skipped: the toolkit has no cuobjdump, which reads what kernels use"
     exit 77
@@ -20,11 +22,11 @@ grep '^AMP_CUDA_KERNEL' "$table" | sort | diff "$known" - || { echo "check_cuda_
 
 for image in "$folder"/*.fatbin; do
     "$cuobjdump" -res-usage "$image" || exit 1
-done | awk -v threads="$threads" '
+done | awk -v threads="$threads" -v print_all="$print" '
 BEGIN {
     # Bytes of memory that a thread may have, and why.
     rules = 0
-    allow("^(sin|cos|tan|sinc|digamma)_f32$|^elementwise_f64$", 48, "digits of large angles, by an index (of the CUDA library)")
+    allow("^elementwise_f64$", 48, "digits of large angles, by an index (of the CUDA library)")
     allow("^sample_grid_f(32|64)$", 288, "taps and weights, by an index")
     allow("^attention_f64_|^attention_.*_deep$", 64, "tiles of f64, and of more columns than there are registers for")
     allow("^random_wide$", 16, "the counter of the generator, on sm_100")
@@ -51,12 +53,17 @@ function wrong(what) { print "check_cuda_kernels: sm_" architecture " " kernel "
     if (stack > room) wrong(stack " bytes of memory for each thread, not more than " room " are expected")
     if (number("SHARED") > 49152) wrong(number("SHARED") " bytes of shared memory")
     most_flat = architecture == 75 ? 64 : 40 # for six blocks; sm_75 has no more threads than four have
-    if (kernel ~ /_flat_|^cast_/ && registers > most_flat) wrong(registers " registers, more than " most_flat)
+    if (kernel ~ /_flat_|^cast_/) {
+        flat++
+        if (registers > most_flat) wrong(registers " registers, more than " most_flat)
+    }
+    if (print_all) print "sm_" architecture, registers, stack, kernel
     given = int((registers + 7) / 8) * 8
     if (given * threads > 65536) wrong(registers " registers are too many for " threads " threads")
 }
 END {
     if (count < 100) { print "check_cuda_kernels: only " count + 0 " kernels are found" > "/dev/stderr"; bad = 1 }
-    if (!bad) print count " kernels"
+    if (flat < 300) { print "check_cuda_kernels: only " flat + 0 " kernels for dense operands of one dtype" > "/dev/stderr"; bad = 1 }
+    if (!bad) print count " kernels, " flat " of them for dense operands of one dtype"
     exit bad
 }'

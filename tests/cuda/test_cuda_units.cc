@@ -2,7 +2,6 @@
 // CMake runs them again with all threads of each block.
 #include <cmath>
 #include <cstring>
-#include <functional>
 
 #include "cuda_test.h"
 #include "fake_cuda/races.h"
@@ -31,10 +30,6 @@ class CudaUnits : public CudaTest {
         ASSERT_NE(want, nullptr) << amp_last_error();
         EXPECT_EQ(amp_tensor_dtype(got), amp_tensor_dtype(want));
         EXPECT_EQ(numbers_of(fetched(got)), numbers_of(fetched(want)));
-    }
-    static bool same_bits(amp_tensor *x, amp_tensor *y) {
-        const size_t bytes = size_t(amp_tensor_numel(x)) * amp_dtype_size(amp_tensor_dtype(x));
-        return amp_tensor_dtype(x) == amp_tensor_dtype(y) && memcmp(amp_data(x), amp_data(y), bytes) == 0;
     }
     uint64_t launches() const {
         return amp_cuda_counters().launches;
@@ -185,54 +180,6 @@ TEST_F(CudaUnits, BlocksRunAmongEachOther) {
     const std::vector<int> want = threads ? std::vector<int>{2, 1, 0, 0, 1, 2} : std::vector<int>{2, 2, 1, 1, 0, 0};
     EXPECT_EQ(std::vector<int>(order, order + 6), want);
     EXPECT_EQ(reinterpret_cast<int (*)(void *)>(find("cuStreamDestroy_v2"))(stream), 0);
-}
-
-// A stretch of one dtype has a kernel of its own, with units and what is left behind them; it gives the bits of the one
-// for any mixture, which a view that begins elsewhere takes.
-TEST_F(CudaUnits, StretchesOfOneDtypeHaveKernelsThatGiveTheSame) {
-    const char *const unary[] = {"neg",  "abs",     "sqrt",      "rsqrt",   "square",     "reciprocal",
-                                 "exp",  "log",     "tanh",      "relu",    "leaky_relu", "gelu",
-                                 "silu", "sigmoid", "hardswish", "hardtanh"};
-    for (amp_dtype dtype : {AMP_F32, AMP_F16, AMP_BF16}) {
-        for (int64_t count : {1, 7, 8, 1029}) {
-            SCOPED_TRACE(std::string(amp_dtype_name(dtype)) + " " + std::to_string(count));
-            const Scope scope;
-            amp_tensor *x = sent(random_tensor(dtype, {count + 8}, 1)), *y = sent(random_tensor(dtype, {count + 8}, 2));
-            const auto part = [&](amp_tensor *t, int64_t from) { return op("narrow", {t, 0, from, count}); };
-            const auto here = [&](amp_tensor *t) { return op("clone", {part(t, 1)}); };
-            // got(…) of dense memory, and of views that begin elsewhere.
-            const auto expect_both = [&](const std::string &name, const std::function<amp_tensor *(bool)> &got) {
-                amp_tensor *dense = got(true);
-                ASSERT_NE(dense, nullptr) << amp_last_error();
-                const std::string first = fake->last_kernel;
-                EXPECT_TRUE(count < 8 || contains(first, "_flat_") || contains(first, "cast_")) << first;
-                amp_tensor *view = got(false);
-                EXPECT_EQ(fake->last_kernel, name + "_f32");
-                EXPECT_TRUE(same_bits(fetched(dense), fetched(view))) << first;
-            };
-            const auto x_of = [&](bool dense) { return dense ? here(x) : part(x, 1); };
-            const auto y_of = [&](bool dense) { return dense ? here(y) : part(y, 1); };
-            const auto run = [&](const char *name, const std::vector<Value> &arguments) {
-                fake->last_kernel[0] = 0;
-                return op(name, arguments);
-            };
-            for (const char *name : unary) expect_both(name, [&](bool dense) { return run(name, {x_of(dense)}); });
-            for (const char *name : {"add", "mul", "div", "maximum", "minimum"}) {
-                expect_both(name, [&](bool dense) {
-                    amp_tensor *a = x_of(dense), *b = y_of(dense);
-                    return run(name, {a, b});
-                });
-            }
-            expect_both("add", [&](bool dense) { return run("add", {x_of(dense), amp_float(1.1)}); });
-            expect_both("lerp", [&](bool dense) {
-                amp_tensor *a = x_of(dense), *b = y_of(dense);
-                return run("lerp", {a, b, a});
-            });
-            for (amp_dtype to : {AMP_F32, AMP_F16, AMP_BF16}) {
-                if (to != dtype) expect_both("same", [&](bool dense) { return run("to", {x_of(dense), to}); });
-            }
-        }
-    }
 }
 
 // GELU of 16 bits has a polynomial, of every number that there is: at most an ulp from the CPU's, and mostly it.

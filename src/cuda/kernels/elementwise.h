@@ -1,14 +1,16 @@
 /* Functions of one to three elements: formulas.def as kernels.
  *
  * f32 (also for f16 and bf16, rounded once) has a kernel for each formula, which takes 8 or 4 neighbours at a time
- * where rows allow it, whatever mixture of types they are of: elementwise_{unary,binary,ternary}.cu. f64, i64 and c128
- * share one kernel each, which branches by the formula: they are rarer (elementwise_wide.cu).
+ * where rows allow it, whatever mixture of types they are of: elementwise_{unary,binary,ternary}.cu; and one for each of
+ * these dtypes, which dense operands of it take: elementwise_flat.cu. f64, i64 and c128 share one kernel each, which
+ * branches by the formula: they are rarer (elementwise_wide.cu).
  *
  * A kernel has its formula as often as a thread handles elements. Formulas of more than some fifty instructions
  * (APART) are one copy of code that is called: they were most of the module, and of the time to compile it. */
 #ifndef AMP_CUDA_ELEMENTWISE_H
 #define AMP_CUDA_ELEMENTWISE_H
 
+#include "cuda/kernels/angle.h"
 #include "cuda/kernels/unit.h"
 
 #ifndef M_PI
@@ -118,6 +120,24 @@ AMP_DEVICE double inverse_erf(double y) {
     }
     return x;
 }
+/* In f32: y times the CPU's polynomials in w = -ln(1 - y²) (cpu/vector/formula_body.h), and in √w beyond 5.5. */
+AMP_DEVICE float inverse_erf(float y) {
+    static constexpr double near_0[] = {-6.758380897327564e-16, -4.158085663274849e-14, 2.940190608306683e-13,
+                                        1.870160504245743e-12,  -2.594814636926653e-11, 3.6176949408084574e-11,
+                                        1.1150176490666996e-09, -8.296227618871524e-09, -8.221837413793068e-09,
+                                        4.829778507763334e-07,  -2.568832017623782e-06, -9.486082609871547e-06,
+                                        0.0002090662661517178,  -0.0010385819022082365, -0.005035975749749946,
+                                        0.24433025901255814,    1.5627896112343589};
+    static constexpr double near_1[] = {5.471072737747516e-07,   -3.896099920458558e-06,  6.66226205565949e-06,
+                                        8.461929068038601e-06,   -5.3884615453862984e-05, 9.439278983985236e-05,
+                                        -1.2208363667733713e-05, -0.00035802781160587546, 0.0010784553517193818,
+                                        -0.0019929717900501057,  0.0029508188234238617,   -0.004294167840271763,
+                                        0.005973169621705115,    1.0046924419248893,      3.0336365744082303};
+    const double a = fabs(y);
+    if (!(a < 1.0)) return a == 1.0 ? copysignf(INFINITY, y) : NAN;
+    const double w = -log((1.0 - a) * (1.0 + a));
+    return (float)(y * (w < 5.5 ? polynomial(near_0, w - 2.75) : polynomial(near_1, sqrt(w) - 3.2)));
+}
 template <class T>
 AMP_DEVICE T power_of_abs(T x, T p) {
     return pow(fabs(x), p);
@@ -188,14 +208,29 @@ template <class T>
 AMP_DEVICE T log_odds(T x) {
     return log(x / ((T)1 - x));
 }
+AMP_DEVICE double sinc(double x) {
+    return sin(M_PI * x) / (M_PI * x);
+}
+AMP_DEVICE float sinc(float x) {
+    if (!(fabsf(x) < 134217728.0f)) return 0.0f * x; /* whole numbers */
+    return (float)(near_sine(M_PI * x, 0) / (M_PI * x));
+}
+AMP_DEVICE double half_turns_tangent(double x, double) {
+    return tan(M_PI * x);
+}
+AMP_DEVICE double half_turns_tangent(double x, float) {
+    return near_sine(M_PI * x, 0) / near_sine(M_PI * x, 1);
+}
 /* As the CPU's digamma: the asymptotic series from 10 on, to which others are moved or mirrored. */
-AMP_DEVICE double log_gamma_slope(double x) {
-    if (x == 0.0) return copysign(INFINITY, -x);
+template <class T>
+AMP_DEVICE T log_gamma_slope(T argument) {
+    double x = argument;
+    if (x == 0.0) return (T)copysign(INFINITY, -x);
     double result = 0.0;
     if (x < 0.0) {
         const double rest = x - trunc(x);
-        if (rest == 0.0) return NAN;
-        result = -M_PI / tan(M_PI * rest);
+        if (!(rest < 0.0)) return (T)NAN;
+        result = -M_PI / half_turns_tangent(rest, argument);
         x = 1.0 - x;
     }
     for (; x < 10.0; x += 1.0) result -= 1.0 / x;
@@ -203,7 +238,7 @@ AMP_DEVICE double log_gamma_slope(double x) {
     const double series =
         z * (1.0 / 12 +
              z * (-1.0 / 120 + z * (1.0 / 252 + z * (-1.0 / 240 + z * (1.0 / 132 + z * (-691.0 / 32760 + z / 12))))));
-    return result + log(x) - 0.5 / x - series;
+    return (T)(result + log(x) - 0.5 / x - series);
 }
 /* Bits of integers; there are none of floats, whose kernels are never asked. */
 #define AMP_BITS(name, expression)                                                                                     \
@@ -379,6 +414,7 @@ struct formula_numbers {
     double p, q, r;
     int64_t whole;
     amp_cuda_report report;
+    bool narrow; /* the result has 16 bits */
 
     template <class T>
     AMP_DEVICE_MEMBER T probability(T x) const {
@@ -398,7 +434,7 @@ struct formula_numbers {
     }
 };
 AMP_DEVICE formula_numbers numbers_of(const amp_cuda_elementwise &a) {
-    return {a.p, a.q, a.r, a.whole, a.report};
+    return {a.p, a.q, a.r, a.whole, a.report, a.out.dtype == AMP_F16 || a.out.dtype == AMP_BF16};
 }
 
 /* By the formulas of the activations, which are not known yet. */
@@ -446,15 +482,20 @@ struct called {
     }
 };
 
+/* What a formula's length asks for: apart, that the kernels of any mixture call it; in_turn, that those of one dtype have
+ * it once, for one element after the other; in_f64, that these have no registers for a second unit. */
 template <class Formula>
-struct is_apart {
-    enum { value = false };
+struct length {
+    enum { apart = false, in_turn = false, in_f64 = false };
 };
-#define APART(name)                                                                                                    \
+#define LENGTH(name, is_apart, is_in_f64)                                                                              \
     template <>                                                                                                        \
-    struct is_apart<name##_formula<float>> {                                                                           \
-        enum { value = true };                                                                                         \
+    struct length<name##_formula<float>> {                                                                             \
+        enum { apart = is_apart, in_turn = true, in_f64 = is_in_f64 };                                                 \
     };
+#define APART(name) LENGTH(name, true, false)
+#define APART_IN_F64(name) LENGTH(name, true, true)
+#define IN_TURN(name) LENGTH(name, false, false)
 APART(acos)
 APART(acosh)
 APART(asin)
@@ -466,11 +507,11 @@ APART(celu)
 APART(cos)
 APART(cosh)
 APART(cosine)
-APART(digamma)
+APART_IN_F64(digamma)
 APART(div_floor)
 APART(entropy)
 APART(erfc)
-APART(erfinv)
+APART_IN_F64(erfinv)
 APART(expm1)
 APART(fmod)
 APART(hypot)
@@ -488,19 +529,33 @@ APART(poisson_plain)
 APART(pow)
 APART(power)
 APART(remainder)
-APART(round)
+APART_IN_F64(round)
 APART(sin)
-APART(sinc)
+APART_IN_F64(sinc)
 APART(sinh)
 APART(soft_margin)
 APART(softplus)
 APART(tan)
 APART(xlogy)
+IN_TURN(addcdiv)
+IN_TURN(at_least)
+IN_TURN(div_trunc)
+IN_TURN(elu)
+IN_TURN(finish)
+IN_TURN(hinge_embedding)
+IN_TURN(logits)
+IN_TURN(logsigmoid)
+IN_TURN(selu)
+IN_TURN(smooth_l1)
+IN_TURN(softsign)
 #undef APART
+#undef APART_IN_F64
+#undef IN_TURN
+#undef LENGTH
 
 template <int N, class Formula>
 AMP_DEVICE void run_formula(const amp_cuda_elementwise &a) {
-    if constexpr (is_apart<Formula>::value) {
+    if constexpr (length<Formula>::apart) {
         run_f32<N>(a, called<Formula>{a});
     } else {
         run_f32<N>(a, Formula{numbers_of(a)});

@@ -1,18 +1,5 @@
-/* Unscaling of many gradients in one launch: a block takes a piece of one of them at a time. */
-#include "cuda/kernels/kernel.h"
-
-AMP_DEVICE int tensor_of(const amp_cuda_scaling &a, int64_t piece) {
-    int low = 0, high = a.tensors; /* first_piece[low] ≤ piece < first_piece[high] */
-    while (high - low > 1) {
-        const int middle = (low + high) / 2;
-        if (a.first_piece[middle] <= piece) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
+/* Unscaling of many gradients in one launch. */
+#include "cuda/kernels/pieces.h"
 
 template <class Elements>
 struct unscaling {
@@ -52,7 +39,7 @@ AMP_DEVICE void unscale_piece(const amp_cuda_scaling &a, int tensor, int64_t beg
 
 AMP_KERNEL(unscale, amp_cuda_scaling) {
     for (int64_t piece = AMP_BLOCK; piece < a.first_piece[a.tensors]; piece += AMP_BLOCKS) {
-        const int t = tensor_of(a, piece);
+        const int t = tensor_of(a.first_piece, a.tensors, piece);
         const int64_t begin = (piece - a.first_piece[t]) * AMP_CUDA_PIECE, after = begin + AMP_CUDA_PIECE;
         const int64_t end = after < a.counts[t] ? after : a.counts[t];
         switch (a.dtypes[t]) {

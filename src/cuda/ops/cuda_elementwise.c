@@ -29,12 +29,23 @@ static bool has_type(amp_formula formula, amp_dtype compute) {
     return compute == AMP_I64 ? strchr(types, 'w') != NULL : compute == AMP_C128 ? strchr(types, 'c') != NULL : true;
 }
 
-/* Kernels for stretches of one dtype, of the formulas that networks have between their products; and for casts. */
+/* Kernels for stretches of one dtype, of the formulas that these take (flat.def); and for casts. */
 enum { FLAT_DTYPES = 3 };
-static const char *const flat_kernels[][FLAT_DTYPES] = {
-#define FLAT(name, inputs) [AMP_FORMULA_##name] = {#name "_flat_f32", #name "_flat_f16", #name "_flat_bf16"},
+typedef struct flat_row {
+    const char *kernels[FLAT_DTYPES];
+    bool question, masked; /* the result, or the first operand, is bool */
+} flat_row;
+static const flat_row flat_rows[] = {
+#define FLAT_KERNELS(name)                                                                                             \
+    { #name "_flat_f32", #name "_flat_f16", #name "_flat_bf16" }
+#define FLAT(name, inputs) [AMP_FORMULA_##name] = {FLAT_KERNELS(name), false, false},
+#define QUESTION(name, inputs) [AMP_FORMULA_##name] = {FLAT_KERNELS(name), true, false},
+#define MASKED(name, inputs) [AMP_FORMULA_##name] = {FLAT_KERNELS(name), false, true},
 #include "cuda/args/flat.def"
 #undef FLAT
+#undef QUESTION
+#undef MASKED
+#undef FLAT_KERNELS
 };
 static const char *const cast_kernels[FLAT_DTYPES][FLAT_DTYPES] = {
     {"same_flat_f32", "cast_f32_f16", "cast_f32_bf16"},
@@ -47,18 +58,29 @@ static int flat_dtype(amp_dtype dtype) {
     return dtype == AMP_F32 ? 0 : dtype == AMP_F16 ? 1 : dtype == AMP_BF16 ? 2 : -1;
 }
 
-/* One dimension in units of 16 bytes of results, and operands of one dtype, or constants; NULL: there is no such
- * kernel. */
-static const char *flat_kernel_of(amp_formula formula, const amp_cuda_elementwise *a) {
-    const int to = flat_dtype(a->out.dtype);
-    if (a->rank != 1 || to < 0 || a->width != (to == 0 ? 4 : 8) || !a->in[0].data) return NULL;
-    const int from = flat_dtype(a->in[0].dtype);
-    for (int k = 0; k < AMP_CUDA_INPUTS; k++) {
-        if (a->in[k].data && (a->in[k].spread || a->in[k].dtype != a->in[0].dtype)) return NULL;
+/* The number of the dtype that operands from `first` on have, constants aside; -1: they have not one. */
+static int flat_dtype_of(const amp_cuda_elementwise *a, int first) {
+    int dtype = -1;
+    for (int k = first; k < AMP_CUDA_INPUTS; k++) {
+        const amp_cuda_operand *o = &a->in[k];
+        if (!o->data) continue;
+        const int own = o->spread ? -1 : flat_dtype(o->dtype);
+        if (own < 0 || (dtype >= 0 && own != dtype)) return -1;
+        dtype = own;
     }
-    if (formula == AMP_FORMULA_same && from >= 0) return cast_kernels[from][to];
-    const bool known = (size_t)formula < sizeof flat_kernels / sizeof *flat_kernels;
-    return known && from == to ? flat_kernels[formula][to] : NULL;
+    return dtype;
+}
+
+/* One dimension in units of 16 bytes of results (8 of bools), and operands of one dtype, or constants; NULL: there is no
+ * such kernel. */
+static const char *flat_kernel_of(amp_formula formula, const amp_cuda_elementwise *a) {
+    const bool known = (size_t)formula < sizeof flat_rows / sizeof *flat_rows;
+    const flat_row row = known ? flat_rows[formula] : (flat_row){{NULL}, false, false};
+    const int to = flat_dtype(a->out.dtype), from = flat_dtype_of(a, row.masked);
+    if (a->rank != 1 || a->width != (to == 0 ? 4 : 8) || from < 0) return NULL;
+    if (formula == AMP_FORMULA_same) return to < 0 ? NULL : cast_kernels[from][to];
+    if (row.masked && (!a->in[0].data || a->in[0].spread || a->in[0].dtype != AMP_BOOL)) return NULL;
+    return row.question ? (a->out.dtype == AMP_BOOL ? row.kernels[from] : NULL) : from == to ? row.kernels[to] : NULL;
 }
 
 static const char *kernel_of(amp_formula formula, amp_dtype compute) {
@@ -414,8 +436,7 @@ amp_status cuda_gelu(amp_call *call) {
     const amp_gelu_args *a = call->args;
     bool by_tanh;
     AMP_TRY(amp_read_gelu_form(call, a->approximate, &by_tanh));
-    return unary(call, by_tanh ? AMP_FORMULA_gelu_tanh : AMP_FORMULA_gelu, a->input, false,
-                 (amp_formula_numbers){.whole = amp_dtype_size(a->input->dtype) == 2});
+    return unary(call, by_tanh ? AMP_FORMULA_gelu_tanh : AMP_FORMULA_gelu, a->input, false, (amp_formula_numbers){0});
 }
 
 /* Questions: the answer is bool, whatever is computed in. */
