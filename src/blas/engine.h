@@ -19,7 +19,7 @@ extern "C" {
 enum { AMP_BLAS_ABI = 1 };
 
 /* Products of fewer multiply-adds are never worth it (ways.c has the rules): the module need not ask. */
-enum { AMP_BLAS_LEAST_WORK = 32 * 32 * 32 };
+enum { AMP_BLAS_LEAST_WORK = 96 * 96 * 96 };
 
 /* The error that a caller allows, least first: docs/blas.md has the bounds. */
 typedef enum amp_blas_precision { AMP_BLAS_F32, AMP_BLAS_BF16X3, AMP_BLAS_BF16X2, AMP_BLAS_BF16 } amp_blas_precision;

@@ -1,20 +1,26 @@
-/* The table of ways. Two rows' order is that of their speed where both pay; whether one pays follows from the shape and the
+/* The table of ways. Rows stand in the order of their speed where both pay; whether one pays follows from the shape and the
  * processor alone.
  *
- * Measured on one thread of a Zen 4 (AVX512_BF16, no AMX), CPU time, all in turns, GFLOP/s; everything from f32 operands that
- * lie in memory as BLAS gives them, packing and looking through them included:
+ * bench_blas on one thread of a Zen 4 (AVX512_BF16, no AMX), CPU time, medians, all in turns; GFLOP/s of the product that was asked
+ * for, from f32 operands as BLAS has them, looking through, splitting and packing included:
  *
- *     M = N = K             64    128    256    512   2048
- *     OpenBLAS 0.3.21
- *     MKL 2026.1
- *     f32
- *     bf16
- *     bf16x2
- *     bf16x3
+ *         M     N     K   OpenBLAS   MKL    f32   bf16   bf16x2  bf16x3
+ *        64    64    64      113.9  86.1   83.2   80.8
+ *        96    96    96      115.2  92.5   96.9  126.1    39.2    23.8
+ *       128   128   128       97.9  92.9  101.9  152.4
+ *       512   512   512       97.6  94.6  101.4  188.9    60.4    32.1
+ *      2048  2048  2048      103.1  99.4  104.9  203.6    64.9    33.4
+ *        32  2048  2048       60.2  59.9   53.8   70.4    12.4     9.3
+ *       128  2048  2048       88.0  85.8   84.1  132.2    31.1    20.3
+ *       256  2048  2048       99.3  95.6   96.1  169.2    43.9    25.4
+ *       256  1024  1024       95.3  93.0   97.2  185.3    53.8    27.6
+ *      2048    48    48       92.6  89.5   86.9  107.6    30.1    16.9
+ *        32    32  2048       82.1  82.4   81.4   71.4    20.8    14.2
+ *      2048    32    32       83.6  83.3   90.3   73.8    24.3    14.3
  *
- * vdpbf16ps makes twice the products of an FMA there (and half of them on the Xeons that have it without AMX, or do not
- * need it): three and six products lose. A tile of AMX makes sixteen times as many: six are a bit over a third of f32's time, by
- * arithmetic; that has never been timed. */
+ * vdpbf16ps makes twice the products of an FMA there, so three and six of them lose. With AVX2 alone f32 is slower than OpenBLAS
+ * (2048: 100.6 and 111.2): it passes through. A tile of AMX makes sixteen times the products: six take a bit over a third of f32's
+ * time, by arithmetic; that was never timed. */
 #include "blas/ways.h"
 
 #include <string.h>
@@ -23,34 +29,38 @@
 #include "cpu/registry/gemm.h"
 
 enum {
-    LEAST_EXTENT = 32, /* of f32: below, packing B, and what a tile pads, is felt … */
-    LEAST_BF16_EXTENT =
-        48, /* … and of bf16 this, as its operands are looked through too: M + N is 4 % of the time at 2048 */
+    LEAST_EXTENT = 32,              /* tiles and panels are padded to so much */
+    LEAST_AREA = 64 * 64,           /* of B and C */
+    LEAST_BF16_WORK = 96 * 96 * 96, /* below, a call costs more than its products gain … */
+    LEAST_F32_WORK = 128 * 128 * 128,
+    LARGE_B = 1024 * 1024, /* … and so does packing a B that comes from L3 or beyond, … */
+    ROWS_OF_LARGE_B = 512, /* … for fewer rows, at f32's small gain */
     LEAST_TILES_EXTENT = 256
 };
 
-/* Packing B is paid back by M, looking through A and B by both. */
 static bool has_extents(const amp_blas_product *p, int64_t least) {
     return p->m >= least && p->n >= least && p->k >= least;
 }
 
-static bool has_tiles(void) {
-    return amp_isa_usable(AMP_ISA_AMX);
+static bool is_large(const amp_blas_product *p, int64_t least_work) {
+    return has_extents(p, LEAST_EXTENT) && p->n * p->k >= LEAST_AREA && p->m * p->n >= LEAST_AREA &&
+           (double)p->m * (double)p->n * (double)p->k >= (double)least_work;
 }
 
 static bool pays_in_tiles(const amp_blas_product *p) {
-    return has_tiles() && has_extents(p, LEAST_TILES_EXTENT);
+    return amp_isa_usable(AMP_ISA_AMX) && has_extents(p, LEAST_TILES_EXTENT);
 }
 
 static bool pays_in_bf16(const amp_blas_product *p) {
-    if (has_tiles()) return has_extents(p, 2 * LEAST_BF16_EXTENT);
-    return amp_isa_usable(AMP_ISA_AVX512BF16) && amp_gemm_dot_pays(NULL) && has_extents(p, LEAST_BF16_EXTENT);
+    const bool dots = amp_isa_usable(AMP_ISA_AVX512BF16) && amp_gemm_dot_pays(NULL);
+    return (dots || amp_isa_usable(AMP_ISA_AMX)) && is_large(p, LEAST_BF16_WORK);
 }
 
 /* Zeros in the place of a triangle would meet infinities, which f32 operands may hold. */
 static bool pays_in_f32(const amp_blas_product *p) {
     const bool has_triangle = p->a.form == AMP_BLAS_TRIANGULAR || p->b.form == AMP_BLAS_TRIANGULAR;
-    return !has_triangle && amp_isa_usable(AMP_ISA_AVX512) && has_extents(p, LEAST_EXTENT);
+    const bool packs_cheaply = p->n * p->k <= LARGE_B || p->m >= ROWS_OF_LARGE_B;
+    return amp_isa_usable(AMP_ISA_AVX512) && !has_triangle && packs_cheaply && is_large(p, LEAST_F32_WORK);
 }
 
 /* Exponents: no part of an element, and no product of two, is below the normal numbers, 2^-126, which the instructions

@@ -20,11 +20,11 @@ def fail(text):
 
 
 def run(options, program, expect=0, env=None):
-    """The program under `amp blas`: what it printed, and its report."""
+    """The program under `amp blas`, with one thread unless `env` says more: what it printed, and its report."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder, "report.json")
         done = subprocess.run([AMP, "blas", "--json", "--report", str(report), *options, "--", *map(str, program)],
-                              capture_output=True, text=True, env={**os.environ, **(env or {})})
+                              capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})})
         if done.returncode != expect:
             fail(f"{options} {program}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         lines = report.read_text("utf-8").splitlines() if report.exists() else []
@@ -76,18 +76,18 @@ def test_hard():
 def test_stale():
     for precision in EVERY[1:]:
         for cache in ("0", "1", "256"):
-            call_blas("stale", precision, "--all", "--cache", cache)
+            call_blas("stale", precision, "--all", "--cache", cache, env={"OMP_NUM_THREADS": "2"})
 
 
 def test_threads():
     for options in ([], ["--all"]):
         for precision in ("bf16x3", "bf16"):
-            call_blas("threads", precision, *options)
+            call_blas("threads", precision, *options, env={"OMP_NUM_THREADS": "2"})
 
 
 def test_fork():
     for precision in ("bf16x3", "bf16"):
-        printed, reports = call_blas("fork", precision, "--all")
+        printed, reports = call_blas("fork", precision, "--all", env={"OMP_NUM_THREADS": "2"})
         expect(f"fork: {[r['calls'] for r in reports]} calls, not those of child and parent", sorted(r["calls"] for r in reports) == [1, 2])
 
 
