@@ -141,6 +141,39 @@ def test_tool():
                 hidden.rename(module)
 
 
+FORTRAN = """
+program multiply
+  implicit none
+  integer, parameter :: m = 150, n = 130, k = 140
+  real :: a(m, k), b(k, n), c(m, n)
+  real(8) :: exact(m, n), error
+  call random_number(a)
+  call random_number(b)
+  c = 7
+  call sgemm('N', 'N', m, n, k, 2.0, a, m, b, k, 0.0, c, m)
+  exact = 2 * matmul(real(a, 8), real(b, 8))
+  error = maxval(abs(c - exact) / exact)
+  if (error > BOUND) stop 9
+end program
+"""
+
+
+def test_fortran():
+    compiler = shutil.which("gfortran")
+    if not compiler:
+        print("skipped: there is no gfortran")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        for precision, bound in (("bf16x3", "1e-5"), ("bf16", "8e-3")):
+            source, program = pathlib.Path(folder, "multiply.f90"), pathlib.Path(folder, "multiply")
+            source.write_text(FORTRAN.replace("BOUND", bound), "utf-8")
+            built = subprocess.run([compiler, source, "-o", program, f"-L{FOLDER}", "-lstand_in", f"-Wl,-rpath,{FOLDER}"],
+                                   capture_output=True, text=True)
+            expect(f"gfortran: {built.stderr}", built.returncode == 0)
+            _, reports = run(["--precision", precision, "--all"], [program])
+            expect(f"fortran {precision}: {reports}", reports and reports[0]["taken"] == 1)
+
+
 NUMPY = """
 import numpy, sys
 rng = numpy.random.default_rng(1)
