@@ -45,14 +45,12 @@ def original_calls(printed):
 
 
 def test_routines():
-    for precision in EVERY:
-        for options in ([], ["--all"], ["--all", "--check"]):
-            printed, reports = call_blas("routines", precision, *options)
-            took = reports[0]["taken"] if reports else 0
-            if precision == "f32":
-                expect(f"f32 takes {took} calls", took == 0)
-            elif options:
-                expect(f"{precision} {options} takes {took} calls of {reports[0]['calls']}", took > 0.7 * reports[0]["calls"])
+    call_blas("routines", "f32")
+    for precision in EVERY[1:]:
+        call_blas("routines", precision)
+        _, reports = call_blas("routines", precision, "--all", *(["--check"] if precision == "bf16" else []))
+        took, calls = reports[0]["taken"], reports[0]["calls"]
+        expect(f"{precision} takes {took} calls of {calls}", took > 0.7 * calls)  # the others have alpha = 0
     for isa in ("ref", "avx2"):
         call_blas("routines", "bf16x3", "--all", env={"AMP_MAX_ISA": isa})
 
@@ -129,16 +127,9 @@ def test_tool():
     says("AMP_BLAS_PRECISION is 'f16'; it must be", 0, "--", "env", "AMP_BLAS_PRECISION=f16", *again)
     done = subprocess.run([AMP, "blas", "--", "true"], capture_output=True, text=True)
     expect(f"a program without BLAS reports: {done.stderr}", done.stderr == "")
-    with tempfile.TemporaryDirectory() as folder:  # a tool that stands alone
-        alone = shutil.copy(AMP, folder)
-        rpath = subprocess.run(["readelf", "-d", alone], capture_output=True, text=True).stdout
-        module = FOLDER.parent / "libamp_blas.so"
-        if "RUNPATH" in rpath and module.exists():
-            hidden = module.rename(module.with_suffix(".hidden"))
-            try:
-                says("the module libamp_blas.so is not installed", 1, "--", "true")
-            finally:
-                hidden.rename(module)
+    with tempfile.TemporaryDirectory() as folder:  # what the loader finds first is no library
+        pathlib.Path(folder, "libamp_blas.so").write_text("", "utf-8")
+        says("the module libamp_blas.so cannot be loaded", 1, "--", "true", env={**os.environ, "LD_LIBRARY_PATH": folder})
 
 
 FORTRAN = """

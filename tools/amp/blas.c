@@ -91,7 +91,7 @@ static const char *module_path(void) {
     void *module = dlopen("libamp_blas.so", RTLD_LAZY | RTLD_LOCAL);
     struct link_map *map = NULL;
     if (!module || dlinfo(module, RTLD_DI_LINKMAP, &map) != 0) {
-        fprintf(stderr, "amp blas: the module libamp_blas.so is not installed: %s\n", dlerror());
+        fprintf(stderr, "amp blas: the module libamp_blas.so cannot be loaded: %s\n", dlerror());
         return NULL;
     }
     static char path[4096];
