@@ -66,9 +66,7 @@ static const char *run_triangle(const amp_blas_product *p, const amp_blas_way *w
     amp_blas_product whole = *p;
     float *a = NULL, *b = NULL;
     const bool made = make_whole(&whole.a, p->m, p->k, p->c, &a) && make_whole(&whole.b, p->k, p->n, p->c, &b);
-    const bool triangular = p->a.form == AMP_BLAS_TRIANGULAR || p->b.form == AMP_BLAS_TRIANGULAR;
-    const amp_blas_way *const strictest = triangular && way->parts == 0 ? amp_blas_way_named("bf16x3") : way;
-    const bool suited = made && suits(&whole, strictest, NULL);
+    const bool suited = made && suits(&whole, way, NULL);
     if (suited) amp_blas_compute_triangle(&whole, way, p);
     amp_free(a);
     amp_free(b);

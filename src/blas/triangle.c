@@ -1,59 +1,102 @@
 /* Products with a triangle: strips of C, each of which meets the K, or has the columns, that are there. */
 #include "blas/product.h"
+#include "blas/split.h"
 #include "core/memory.h"
 
-enum { STRIPS = 8, LEAST_STRIP = 256, GRAIN = 32 };
+enum { STRIPS = 8, LEAST_STRIP = 128, GRAIN = 32 };
 
+/* Whole blocks of columns: what is packed of B can be entered there. */
 static int64_t strip_of(int64_t extent) {
     const int64_t strip = (extent / STRIPS + GRAIN - 1) / GRAIN * GRAIN;
     return strip < LEAST_STRIP ? LEAST_STRIP : strip;
 }
 
 /* Rows [i, i_end), columns [j, j_end) and K [k, k_end) of a product. */
-static void compute_piece(const amp_blas_product *p, const amp_blas_way *way, int64_t i, int64_t i_end, int64_t j,
-                          int64_t j_end, int64_t k, int64_t k_end) {
+static amp_blas_product piece_of(const amp_blas_product *p, int64_t i, int64_t i_end, int64_t j, int64_t j_end,
+                                 int64_t k, int64_t k_end) {
     amp_blas_product piece = *p;
-    if (i >= i_end || j >= j_end || k >= k_end) return;
     piece.m = i_end - i;
     piece.n = j_end - j;
     piece.k = k_end - k;
     piece.a.data += i * p->a.row + k * p->a.column;
     piece.b.data += k * p->b.row + j * p->b.column;
     piece.c += i * p->c_row + j;
-    amp_blas_compute(&piece, way, NULL);
+    return piece;
 }
 
-/* C += of a square on the diagonal, of which one triangle is wanted: through scratch; without memory element by element. */
-static void compute_diagonal(const amp_blas_product *p, const amp_blas_way *way, int64_t i, int64_t end,
-                             float *scratch) {
+/* ---- A triangle of C --------------------------------------------------------------------------------------------- */
+
+/* `packed`: all of B, or NULL. */
+typedef struct part {
+    const amp_blas_product *p;
+    const amp_blas_way *way;
+    char *packed;
+    float *scratch; /* a square on the diagonal, or NULL */
+} part;
+
+/* All of K; to c, with beta. */
+static void compute_block(const part *t, int64_t i, int64_t i_end, int64_t j, int64_t j_end, float *c, int64_t c_row,
+                          float beta) {
+    if (i >= i_end || j >= j_end) return;
+    amp_blas_product piece = piece_of(t->p, i, i_end, j, j_end, 0, t->p->k);
+    piece.c = c;
+    piece.c_row = c_row;
+    piece.beta = beta;
+    piece.part = AMP_BLAS_ALL;
+    const int64_t panel = (int64_t)amp_blas_packed_bytes(t->way, GRAIN, t->p->k);
+    const amp_blas_packed packed = {.data = t->packed + j / GRAIN * panel};
+    amp_blas_compute(&piece, t->way, t->packed ? &packed : NULL);
+}
+
+/* One element, without memory. */
+static void compute_element(const part *t, int64_t i, int64_t j) {
+    const part plain = {.p = t->p, .way = t->way};
+    compute_block(&plain, i, i + 1, j, j + 1, t->p->c + i * t->p->c_row + j, 1, t->p->beta);
+}
+
+/* A square on the diagonal, of which one triangle is wanted. */
+static void compute_diagonal(const part *t, int64_t i, int64_t end) {
+    const amp_blas_product *p = t->p;
     const int64_t extent = end - i;
-    amp_blas_product square = *p;
-    square.c = scratch - i * extent - i;
-    square.c_row = extent;
-    square.beta = 0;
-    if (scratch) compute_piece(&square, way, i, end, i, end, 0, p->k);
+    if (t->scratch) compute_block(t, i, end, i, end, t->scratch, extent, 0);
     for (int64_t r = i; r < end; r++) {
         const int64_t first = p->part == AMP_BLAS_UPPER ? r : i, last = p->part == AMP_BLAS_UPPER ? end : r + 1;
         for (int64_t c = first; c < last; c++) {
             float *to = p->c + r * p->c_row + c;
-            if (!scratch)
-                compute_piece(p, way, r, r + 1, c, c + 1, 0, p->k);
+            if (!t->scratch)
+                compute_element(t, r, c);
             else
-                *to = scratch[(r - i) * extent + c - i] + (p->beta == 0 ? 0 : p->beta * *to);
+                *to = t->scratch[(r - i) * extent + c - i] + (p->beta == 0 ? 0 : p->beta * *to);
         }
     }
 }
 
+static char *pack_all(const amp_blas_product *p, const amp_blas_way *way) {
+    char *packed = amp_blas_is_one_slab(p, way) ? amp_alloc(amp_blas_packed_bytes(way, p->n, p->k)) : NULL;
+    if (!packed || amp_blas_pack_b(packed, way, &p->b, p->n, p->k) == AMP_OK) return packed;
+    amp_free(packed);
+    return NULL;
+}
+
 static void compute_part(const amp_blas_product *p, const amp_blas_way *way) {
     const int64_t strip = strip_of(p->m);
-    float *scratch = amp_alloc((size_t)(strip * strip) * sizeof *scratch);
+    const part t = {p, way, pack_all(p, way), amp_alloc((size_t)(strip * strip) * sizeof(float))};
     for (int64_t i = 0; i < p->m; i += strip) {
         const int64_t end = i + strip < p->m ? i + strip : p->m;
-        const bool upper = p->part == AMP_BLAS_UPPER;
-        compute_piece(p, way, i, end, upper ? end : 0, upper ? p->n : i, 0, p->k);
-        compute_diagonal(p, way, i, end, scratch);
+        const int64_t j = p->part == AMP_BLAS_UPPER ? end : 0, j_end = p->part == AMP_BLAS_UPPER ? p->n : i;
+        compute_block(&t, i, end, j, j_end, p->c + i * p->c_row + j, p->c_row, p->beta);
+        compute_diagonal(&t, i, end);
     }
-    amp_free(scratch);
+    amp_free(t.packed);
+    amp_free(t.scratch);
+}
+
+/* ---- A triangle of an operand ------------------------------------------------------------------------------------ */
+
+static void compute_piece(const amp_blas_product *p, const amp_blas_way *way, int64_t i, int64_t i_end, int64_t j,
+                          int64_t j_end, int64_t k, int64_t k_end) {
+    const amp_blas_product piece = piece_of(p, i, i_end, j, j_end, k, k_end);
+    amp_blas_compute(&piece, way, NULL);
 }
 
 /* A's rows end, or begin, on the diagonal. */

@@ -35,6 +35,8 @@ enum {
     LEAST_F32_WORK = 128 * 128 * 128,
     LARGE_B = 1024 * 1024, /* … and so does packing a B that comes from L3 or beyond, … */
     ROWS_OF_LARGE_B = 512, /* … for fewer rows, at f32's small gain */
+    LEAST_STORED = 192,    /* of a triangle of C, or a symmetric operand, … */
+    LEAST_TRIANGLE = 768,  /* … and of a triangular one: below */
     LEAST_TILES_EXTENT = 256
 };
 
@@ -47,36 +49,41 @@ static bool is_large(const amp_blas_product *p, int64_t least_work) {
            (double)p->m * (double)p->n * (double)p->k >= (double)least_work;
 }
 
+static bool has_form(const amp_blas_product *p, amp_blas_form form) {
+    return p->a.form == form || p->b.form == form;
+}
+
+/* OpenBLAS's and bf16's ms, of squares: ssyrk 128 0.03 and 0.04, 192 0.09 and 0.08, 1024 12.4 and 6.6; ssymm 192 0.14 and 0.12, 1024
+ * 23.1 and 13.2; strmm 512 1.44 and 1.61, 768 4.78 and 4.68, 2048 90 and 69. */
+static int64_t least_extent(const amp_blas_product *p) {
+    if (has_form(p, AMP_BLAS_TRIANGULAR)) return LEAST_TRIANGLE;
+    return has_form(p, AMP_BLAS_SYMMETRIC) || p->part != AMP_BLAS_ALL ? LEAST_STORED : LEAST_EXTENT;
+}
+
 static bool pays_in_tiles(const amp_blas_product *p) {
-    return amp_isa_usable(AMP_ISA_AMX) && has_extents(p, LEAST_TILES_EXTENT);
+    return amp_isa_usable(AMP_ISA_AMX) && has_extents(p, LEAST_TILES_EXTENT) && has_extents(p, least_extent(p));
 }
 
 static bool pays_in_bf16(const amp_blas_product *p) {
     const bool dots = amp_isa_usable(AMP_ISA_AVX512BF16) && amp_gemm_dot_pays(NULL);
-    return (dots || amp_isa_usable(AMP_ISA_AMX)) && is_large(p, LEAST_BF16_WORK);
+    return (dots || amp_isa_usable(AMP_ISA_AMX)) && is_large(p, LEAST_BF16_WORK) && has_extents(p, least_extent(p));
 }
 
-/* Zeros in the place of a triangle would meet infinities, which f32 operands may hold. */
+/* Only of whole matrices: a triangle costs more than what is gained (ssyrk 97.8 and 93.3 ms at 2048), and zeros in the place of
+ * one would meet infinities, which operands of f32 may hold. */
 static bool pays_in_f32(const amp_blas_product *p) {
-    const bool has_triangle = p->a.form == AMP_BLAS_TRIANGULAR || p->b.form == AMP_BLAS_TRIANGULAR;
+    const bool whole = least_extent(p) == LEAST_EXTENT;
     const bool packs_cheaply = p->n * p->k <= LARGE_B || p->m >= ROWS_OF_LARGE_B;
-    return amp_isa_usable(AMP_ISA_AVX512) && !has_triangle && packs_cheaply && is_large(p, LEAST_F32_WORK);
+    return amp_isa_usable(AMP_ISA_AVX512) && whole && packs_cheaply && is_large(p, LEAST_F32_WORK);
 }
 
 /* Exponents: no part of an element, and no product of two, is below the normal numbers, 2^-126, which the instructions
  * take for zero. The last bit of a part is 2^-23 of its element in the worst case, that of bf16(x) 2^-7; sums are multiples
- * of the product of two last bits. */
+ * of the product of two last bits: -103 = -126 + 23, -80 = -126 + 2 * 23, -112 = -126 + 2 * 7. */
 static const amp_blas_way ways[] = {
-    {"bf16", AMP_BLAS_BF16, 1, 1, {{0, 0}}, -126, -126 + 7 + 7, pays_in_bf16},
-    {"bf16x2", AMP_BLAS_BF16X2, 2, 3, {{1, 0}, {0, 1}, {0, 0}}, -126 + 23, -126 + 23 + 23, pays_in_tiles},
-    {"bf16x3",
-     AMP_BLAS_BF16X3,
-     3,
-     6,
-     {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}},
-     -126 + 23,
-     -126 + 23 + 23,
-     pays_in_tiles},
+    {"bf16", AMP_BLAS_BF16, 1, 1, {{0, 0}}, -126, -112, pays_in_bf16},
+    {"bf16x2", AMP_BLAS_BF16X2, 2, 3, {{1, 0}, {0, 1}, {0, 0}}, -103, -80, pays_in_tiles},
+    {"bf16x3", AMP_BLAS_BF16X3, 3, 6, {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}}, -103, -80, pays_in_tiles},
     {"f32", AMP_BLAS_BF16X3, 0, 1, {{0, 0}}, 0, 0, pays_in_f32},
 };
 
