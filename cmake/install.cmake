@@ -37,6 +37,7 @@ configure_file(cmake/amp.pc.in amp.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/amp.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
 set_property(TARGET amp APPEND PROPERTY INSTALL_RPATH "$ORIGIN") # for libamp_cuda.so
+install(TARGETS amp_blas DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT tools)
 if(AMP_HAVE_CUDA)
     install(TARGETS amp_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda)
 endif()

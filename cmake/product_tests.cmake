@@ -29,6 +29,26 @@ add_test(NAME tool COMMAND tests/tool/check_tool.sh $<TARGET_FILE:amp_tool> $<TA
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(tool PROPERTIES LABELS fast)
 
+# Programs that know nothing of libamp, under `amp blas`: a BLAS of the tests' own, with every name and OpenBLAS behind it.
+add_library(stand_in SHARED tests/blas/program/stand_in.c)
+target_compile_definitions(stand_in PRIVATE STAND_IN_BLAS="libopenblas.so.0")
+target_link_libraries(stand_in PRIVATE ${CMAKE_DL_LIBS})
+add_executable(call_blas tests/blas/program/call_blas.c)
+target_link_libraries(call_blas PRIVATE stand_in Threads::Threads m)
+# The same, as a library that is opened with RTLD_LOCAL, and with it its BLAS: so does Python with NumPy's.
+add_library(call_blas_local MODULE tests/blas/program/call_blas.c)
+target_compile_definitions(call_blas_local PRIVATE main=call_blas_main)
+target_link_libraries(call_blas_local PRIVATE stand_in Threads::Threads m)
+add_executable(open_blas tests/blas/program/open_blas.c)
+target_link_libraries(open_blas PRIVATE ${CMAKE_DL_LIBS})
+set_target_properties(stand_in call_blas call_blas_local open_blas PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+foreach(test routines names hard stale threads fork invalid local fortran tool numpy)
+    add_test(NAME blas.${test} COMMAND ${python} -B ${PROJECT_SOURCE_DIR}/tests/blas/check_blas.py ${test}
+        $<TARGET_FILE:amp_tool> ${PROJECT_BINARY_DIR}/tests)
+    set_tests_properties(blas.${test} PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+endforeach()
+
 # A thread that is still there when the library is closed.
 add_executable(outlive_dlclose tests/api/outlive_dlclose.c)
 target_include_directories(outlive_dlclose PRIVATE include)

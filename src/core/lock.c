@@ -8,8 +8,8 @@
         [AMP_LOCK_USER_FUNCTIONS] = OPEN, [AMP_LOCK_USER_OPS] = OPEN, [AMP_LOCK_SAFETENSORS] = OPEN,                   \
         [AMP_LOCK_EXPLAIN] = OPEN, [AMP_LOCK_KERNELS] = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,                        \
         [AMP_LOCK_DNNL_MAKING] = OPEN, [AMP_LOCK_DNNL] = OPEN, [AMP_LOCK_FFT] = OPEN, [AMP_LOCK_ISA] = OPEN,           \
-        [AMP_LOCK_GENERATORS] = OPEN, [AMP_LOCK_CASTS] = OPEN, [AMP_LOCK_ELEMENTS] = OPEN, [AMP_LOCK_HEADERS] = OPEN,  \
-        [AMP_LOCK_MEMORY] = OPEN, [AMP_LOCK_ERROR_HOOK] = OPEN,                                                        \
+        [AMP_LOCK_GENERATORS] = OPEN, [AMP_LOCK_CASTS] = OPEN, [AMP_LOCK_BLAS] = OPEN, [AMP_LOCK_ELEMENTS] = OPEN,     \
+        [AMP_LOCK_HEADERS] = OPEN, [AMP_LOCK_MEMORY] = OPEN, [AMP_LOCK_ERROR_HOOK] = OPEN,                             \
     }
 
 static const pthread_mutex_t open_locks[AMP_LOCK_COUNT] = LOCKS;

@@ -19,6 +19,7 @@ typedef enum amp_lock_name {
     AMP_LOCK_ISA,
     AMP_LOCK_GENERATORS,
     AMP_LOCK_CASTS,
+    AMP_LOCK_BLAS,     /* packed operands of libamp_blas.so's calls */
     AMP_LOCK_ELEMENTS, /* where the bytes of storages over files lie */
     AMP_LOCK_HEADERS,
     AMP_LOCK_MEMORY,

@@ -56,9 +56,14 @@ offers "--scale --seconds --seed --shape" run --s
 offers "cpu cuda" run --device ""
 offers "amx avx2 avx512 avx512bf16 ref" run --isa ""
 offers "nchw nhwc" run --layout n
-offers "bench" b
+offers "bench" be
+offers "blas" bl
 offers "self-check" s
 offers "tools/amp/completion.bash" self-check --report tools/amp/compl
+offers "bf16 bf16x2 bf16x3" blas --precision bf
+offers "tools/amp/completion.bash" blas --report tools/amp/compl
+[ -z "$(complete_words blas --cache tools/amp/compl)" ] || fail "a cache's size is no file"
+has "$(command -v sort)" blas -- "$(command -v sort)"
 offers "amx" bench --isa am
 offers "audit" a
 offers "amx" audit --isa am
@@ -80,7 +85,7 @@ offers "tools/amp/completion.bash" explain -- cat tools/amp/compl
 [ -z "$(complete_words nonsense info)" ] || fail "a command that does not exist has arguments"
 
 all=
-for command in info run bench convert audit explain replay self-check; do
+for command in info run bench convert audit explain blas replay self-check; do
     options=$(help_options $command)
     all="$all $options"
     offered=$(complete_words $command -- | grep -v -x -e -- | LC_ALL=C sort -u)

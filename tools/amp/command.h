@@ -19,7 +19,7 @@ enum {
 typedef int amp_command_function(int argc, char **argv);
 
 amp_command_function amp_command_info, amp_command_run, amp_command_bench, amp_command_convert, amp_command_explain,
-    amp_command_replay, amp_command_audit, amp_command_self_check;
+    amp_command_replay, amp_command_audit, amp_command_blas, amp_command_self_check;
 
 /* --load FILE of a command: opens a shared object that defines ops (amp/user.h). False after saying what is wrong. */
 bool amp_tool_load(const char *command, const char *file);

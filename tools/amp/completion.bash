@@ -13,6 +13,7 @@ _amp_options() {
         --layout --json --help ;;
     explain) echo --json --all --width --help --output --input --shape --seed --exact --f32 --bf16 --seconds --runs --threads \
         --isa --mean --scale --layout -- ;;
+    blas) echo --precision --check --report --json --all --cache --help -- ;;
     replay) echo --device --filter --strided --allow-missing --allow-wrong --time --load --json --help ;;
     self-check) echo --cases --report --help ;;
     *) echo --help --version ;;
@@ -46,11 +47,11 @@ _amp() {
     local command=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        _amp_words "info run bench convert audit explain replay self-check $(_amp_options amp)" "$word"
+        _amp_words "info run bench convert audit explain blas replay self-check $(_amp_options amp)" "$word"
         return
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
-        if [ "$command ${COMP_WORDS[i]}" = "explain --" ]; then
+        if [[ "$command ${COMP_WORDS[i]}" = @(explain|blas)" --" ]]; then
             _amp_program $((i + 1))
             return
         fi
@@ -59,11 +60,12 @@ _amp() {
     "info --ops" | "replay --filter")
         [[ $word == -* ]] || _amp_words "$("${COMP_WORDS[0]}" info --ops 2>/dev/null | awk 'NR > 1 { print $1 }')" "$word" ;;
     "replay --device" | "run --device") _amp_words "cpu cuda" "$word" ;;
+    "blas --precision") _amp_words "f32 bf16x3 bf16x2 bf16" "$word" ;;
     *" --isa") _amp_words "ref avx2 avx512 avx512bf16 amx" "$word" ;;
     *" --layout") _amp_words "nchw nhwc" "$word" ;;
     *" --width" | *" --shape" | *" --seed" | *" --seconds" | *" --runs" | *" --threads" | *" --mean" | *" --scale" | \
-        *" --cosine" | *" --error" | *" --sets") return ;; # numbers
-    "info --load" | "replay --load" | "replay --allow-missing" | "replay --allow-wrong") _amp_files "$word" ;;
+        *" --cosine" | *" --error" | *" --sets" | "blas --cache") return ;; # numbers
+    "blas --report" | "info --load" | "replay --load" | "replay --allow-missing" | "replay --allow-wrong") _amp_files "$word" ;;
     "self-check --cases" | "self-check --report") _amp_files "$word" ;;
     "run "* | "bench "* | "convert "* | "audit "* | "explain "* | "replay "*) [[ $word == -* ]] || _amp_files "${word#=}" ;; # bash parts NAME=FILE
     esac

@@ -18,6 +18,7 @@ static const struct {
     {"convert", amp_command_convert, "a model as a file of ONNX, with the roundings that libamp makes"},
     {"audit", amp_command_audit, "where bf16 adds its error in a model, and a policy: what to keep in f32"},
     {"explain", amp_command_explain, "a recorded run, or a page of a model: types, casts, kernels, times, and why"},
+    {"blas", amp_command_blas, "a program whose BLAS libamp takes over, without rebuilding it"},
     {"replay", amp_command_replay, "runs recorded operator cases and compares the results"},
     {"self-check", amp_command_self_check, "whether all computes here as it should, with a file for a report of a bug"},
 };
