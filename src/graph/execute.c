@@ -172,3 +172,22 @@ amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor *
     if (plan && amp_plan_run(plan, inputs, into, outputs, &status)) return status;
     return dispatch_and_record(net, inputs, outputs);
 }
+
+/* ---- Getting ready --------------------------------------------------------------------------------------------- */
+
+static bool calls_program(const amp_net *net) {
+    for (int k = 0; k < net->node_count; k++) {
+        if (amp_op_is_user(net->nodes[k].op)) return true;
+    }
+    return false;
+}
+
+amp_status amp_net_prepare(amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs) {
+    if (calls_program(net) || amp_plan_is_watched()) return amp_net_execute(net, inputs, NULL, outputs);
+    amp_this_thread.is_preparing = true;
+    const amp_status status = dispatch_and_record(net, inputs, outputs);
+    amp_this_thread.is_preparing = false;
+    amp_plan *plan = atomic_load_explicit(&net->plan, memory_order_acquire);
+    if (status == AMP_OK && plan) amp_plan_warm(plan);
+    return status;
+}
