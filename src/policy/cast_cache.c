@@ -228,6 +228,7 @@ static amp_tensor *build_from_file(const amp_cast_key *key, amp_cast_life life, 
     amp_storage *s = key->storage, copy = {.device = AMP_DEVICE_CPU, .bytes = s->bytes};
     amp_cast_key near;
     const bool unaligned = amp_storage_is_unaligned(s);
+    amp_storage_bring_in(s);
     if (unaligned) {
         memcpy(&near, key, offsetof(amp_cast_key, shape));
         memcpy(near.shape, key->shape, (size_t)key->rank * sizeof *key->shape);
