@@ -98,9 +98,9 @@ bool amp_net_is_fresh(const amp_net *net);
 amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor *const *into, amp_tensor **outputs);
 
 /* All that the first such run does beside computing: weights are packed, kernels tested, the plan is made, its memory taken once.
- * Nobody is to read the outputs: they are made of products that are zeros. An error may come of that. Where ops of the program would see
- * them, or somebody watches, it is a run. */
-amp_status amp_net_prepare(amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
+ * There are no outputs: products are zeros meanwhile. An error may come of that. Where ops of the program would see them, or
+ * somebody watches, it is a run. */
+amp_status amp_net_prepare(amp_net *net, amp_tensor *const *inputs);
 
 /* amp_net_execute node by node, of a net that may still change. */
 amp_status amp_net_dispatch(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);

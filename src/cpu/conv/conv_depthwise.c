@@ -21,7 +21,7 @@ static amp_status fill_taps(const amp_conv *c, const amp_cast_key *key, float *v
     void *rounded = amp_alloc((size_t)count[0] * amp_dtype_size(dtype));
     if (!rounded) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for weights");
     amp_status status =
-        amp_strided_copy(rounded, dtype, to, amp_cast_key_pointer(key), key->source_dtype, from, 4, shape);
+        amp_strided_copy_anywhere(rounded, dtype, to, amp_cast_key_pointer(key), key->source_dtype, from, 4, shape);
     if (status == AMP_OK) status = amp_strided_copy(values, AMP_F32, dense, rounded, dtype, dense, 1, count);
     amp_free(rounded);
     return status;
