@@ -239,8 +239,10 @@ typedef enum aim { AIM_RUN, AIM_PREPARE } aim; /* whether outputs are wanted */
 
 /* What is made of zeros may be refused where the elements are not. */
 static amp_status execute(amp_net *net, aim aim, amp_tensor *const *inputs, amp_tensor **outputs) {
-    if (aim == AIM_PREPARE && amp_net_prepare(net, inputs) == AMP_OK) return AMP_OK;
-    amp_clear_error();
+    if (aim == AIM_PREPARE) {
+        if (amp_net_prepare(net, inputs) == AMP_OK) return AMP_OK;
+        amp_clear_error();
+    }
     return amp_net_execute(net, inputs, NULL, outputs);
 }
 
