@@ -30,6 +30,7 @@ static int run_first(cold_figures *figures, const run_model *m, const run_inputs
     const double ready = run_figure_milliseconds();
     if (status == AMP_OK) status = run_once(m, in, kind, o->device, outputs);
     *figures = (cold_figures){m->load_ms, ready - start, run_figure_milliseconds() - ready};
+    free(outputs);
     return status == AMP_OK ? AMP_EXIT_OK : run_fail_amp();
 }
 
