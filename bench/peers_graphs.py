@@ -4,7 +4,8 @@
     peers_graphs.py AMP MODELS CASES [--threads N] [--rounds N] [--seconds S] [--cpu-time] [NAME…]
 
 AMP is the tool, MODELS a folder of NAME.onnx, CASES one of NAME.CASE/INPUT.npy (the first case of each model is taken).
-Engines run in turns, round after round, each in a process of its own; the least load and first run and the median of the
+Engines run in turns, round after round, each in a process of its own; the least load (for libamp with amp_graph_prepare,
+which does what the others do when they compile a model) and first run and the median of the
 rounds' medians are printed, with the most memory that a process had (MB; Python is part of the others'), then the geometric
 mean of the better engine's time over ours. --cpu-time: of the process, for a machine that others use too; with one thread.
 Needs NumPy, onnxruntime and openvino; what is missing is left out and named.
@@ -61,7 +62,7 @@ def run_amp(o, model, folder, kind):
     command = [o.amp, "run", model, "--json", f"--{kind}", "--threads", str(o.threads), "--seconds", str(o.seconds), *given]
     command += ["--cpu-time"] * o.cpu_time
     times = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["times"][kind]
-    return {"load": times["load_ms"], "first": times["first_ms"], "median": times["median_ms"], "peak": times["peak_bytes"] / 1e6}
+    return {"load": times["load_ms"] + times["prepare_ms"], "first": times["first_ms"], "median": times["median_ms"], "peak": times["peak_bytes"] / 1e6}
 
 
 def run_peer(o, model, folder, engine):

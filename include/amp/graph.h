@@ -81,6 +81,14 @@ AMP_API const char *amp_graph_metadata(const amp_graph *graph, const char *key);
 AMP_API amp_status amp_graph_run(amp_graph *graph, amp_tensor *const *inputs, int input_count, amp_tensor **outputs,
                                  int output_count);
 
+/* All that the first amp_graph_run does beside computing, for inputs of these shapes in the calling thread's region of autocast, or
+ * outside of any: afterwards that run takes as long as later ones, and gives the same bits. The graph is captured and planned,
+ * weights are packed, kernels are tested, memory is taken from the system. inputs: as for amp_graph_run; their elements matter
+ * only where the graph looks at them (an If's condition, a shape), or hands them to ops that may refuse them. Matrix products and
+ * convolutions of the CPU are not computed. What cannot be prepared so is run once: on CUDA, and where AMP_VERBOSE=graph says that
+ * the graph runs op by op. Later shapes and regions are prepared apart. Errors: as of amp_graph_run; nothing is lost then. */
+AMP_API amp_status amp_graph_prepare(amp_graph *graph, amp_tensor *const *inputs, int input_count);
+
 /* amp_graph_run into memory of the caller's, as an op's `_out` form: outputs: output_count tensors, the first of the
  * graph's, each of its output's shape, on the inputs' device, and of the dtype that amp_graph_run would give it; NULL:
  * that one is not wanted. None may share elements with an input or with another one. The same bits; later runs write a
@@ -175,7 +183,7 @@ AMP_API amp_status amp_graph_save(amp_graph *graph, const char *path, amp_tensor
 /* ---- Packed weights ---- */
 
 /* Writes what the graph's runs so far have packed of the model's weights, in the forms that kernels of this machine read: for
- * amp_graph_load_packs in a later process. So run it first as it will be run: with those shapes, in that region. What was in `path`
+ * amp_graph_load_packs in a later process. So prepare it first (or run it) for what it will be run for: those shapes, that region. What was in `path`
  * stays until the file is whole. AMP_ERROR_INVALID: none of them is packed. AMP_ERROR_NOT_IMPLEMENTED: the graph is no file's. */
 AMP_API amp_status amp_graph_save_packs(amp_graph *graph, const char *path);
 

@@ -10,6 +10,7 @@
 
 enum {
     AMP_BLOCK_HEADER = 64,
+    AMP_BLOCK_HUGE_PAGE = 2 << 20,
     AMP_BLOCK_SMALLEST_LOG = 7, /* the first class holds 128 bytes, header included */
     AMP_BLOCK_LARGE_LOG = 17,   /* classes up to 112 KiB are small; what is larger is cut and joined: large_blocks.h */
     AMP_BLOCK_LONGEST_LOG = 62,

@@ -24,7 +24,6 @@
 #include "core/thread.h"
 
 enum {
-    HUGE_PAGE = 2 << 20,
     SMALL_CLASSES = AMP_BLOCK_SMALL_CLASSES,
     LOCAL_BLOCKS = 16 /* of each small class, per thread */
 };
@@ -38,10 +37,11 @@ typedef struct local_cache {
 static void *default_allocate(void *context, size_t bytes, size_t alignment) {
     (void)context;
     void *memory = NULL;
-    if (bytes < HUGE_PAGE) return posix_memalign(&memory, alignment, bytes) == 0 ? memory : NULL;
-    if (posix_memalign(&memory, HUGE_PAGE, bytes) != 0) return NULL;
+    if (bytes < AMP_BLOCK_HUGE_PAGE) return posix_memalign(&memory, alignment, bytes) == 0 ? memory : NULL;
+    if (posix_memalign(&memory, AMP_BLOCK_HUGE_PAGE, bytes) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
-    (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* not the rest: it may never be used */
+    (void)madvise(memory, bytes / AMP_BLOCK_HUGE_PAGE * AMP_BLOCK_HUGE_PAGE,
+                  MADV_HUGEPAGE); /* not the rest: it may never be used */
 #endif
     return memory;
 }

@@ -673,6 +673,16 @@ void amp_storage_let_go(amp_storage *s) {
     amp_unlock(AMP_LOCK_ELEMENTS);
 }
 
+void amp_storage_bring_in(amp_storage *s) {
+#ifdef MADV_POPULATE_READ
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)amp_storage_bytes(s),
+                    first = at / page * page;
+    (void)madvise((char *)(uintptr_t)first, at + s->bytes - first, MADV_POPULATE_READ); /* older systems refuse */
+#else
+    (void)s;
+#endif
+}
+
 void amp_pages_let_go(const void *data, size_t bytes) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)data;
     const uintptr_t first = (at + page - 1) / page * page, end = (at + bytes) / page * page;

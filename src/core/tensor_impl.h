@@ -79,6 +79,8 @@ amp_tensor *amp_tensor_over_file(const char *op, const void *data, amp_dtype dty
 amp_status amp_storage_align(amp_storage *storage);
 /* The bytes as they lie, of a storage that another thread may be aligning. */
 const void *amp_storage_bytes(amp_storage *storage);
+/* All of a file's bytes are read next: at once, not page by page. */
+void amp_storage_bring_in(amp_storage *storage);
 /* Where the storage is over a file, its pages need not stay in memory: they come back when they are looked at. */
 void amp_storage_let_go(amp_storage *storage);
 /* The same of any bytes of a mapped file. */

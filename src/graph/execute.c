@@ -172,3 +172,34 @@ amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor *
     if (plan && amp_plan_run(plan, inputs, into, outputs, &status)) return status;
     return dispatch_and_record(net, inputs, outputs);
 }
+
+/* ---- Getting ready --------------------------------------------------------------------------------------------- */
+
+static bool calls_program(const amp_net *net) {
+    for (int k = 0; k < net->node_count; k++) {
+        if (amp_op_is_user(net->nodes[k].op)) return true;
+    }
+    return false;
+}
+
+static amp_status run_unread(amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs) {
+    if (calls_program(net) || amp_plan_is_watched()) return amp_net_execute(net, inputs, NULL, outputs);
+    amp_this_thread.is_preparing = true;
+    const amp_status status = dispatch_and_record(net, inputs, outputs);
+    amp_this_thread.is_preparing = false;
+    return status;
+}
+
+/* Outputs go before the arena is taken, so that it finds the room that they and other results had. */
+amp_status amp_net_prepare(amp_net *net, amp_tensor *const *inputs) {
+    amp_scope_frame frame;
+    amp_tensor **outputs = amp_alloc_zeroed((size_t)net->output_count * sizeof *outputs);
+    if (!outputs) return amp_fail(AMP_ERROR_MEMORY, "graph: no memory for %d outputs", net->output_count);
+    amp_scope_push(&frame);
+    const amp_status status = run_unread(net, inputs, outputs);
+    amp_scope_pop(&frame);
+    amp_free(outputs);
+    amp_plan *plan = atomic_load_explicit(&net->plan, memory_order_acquire);
+    if (status == AMP_OK && plan) amp_plan_warm(plan);
+    return status;
+}

@@ -211,6 +211,16 @@ amp_status amp_graph_run(amp_graph *g, amp_tensor *const *inputs, int input_coun
     return status;
 }
 
+amp_status amp_graph_prepare(amp_graph *g, amp_tensor *const *inputs, int input_count) {
+    if (amp_failed()) return amp_pending_error();
+    if (!g) return amp_fail(AMP_ERROR_INVALID, "graph_prepare: the graph is NULL");
+    AMP_TRY(check_inputs(&g->source, inputs, input_count, NULL, 0));
+    const bool records = amp_grad_set_enabled(false);
+    const amp_status status = amp_nets_prepare(g->nets, &g->source, inputs);
+    (void)amp_grad_set_enabled(records);
+    return status;
+}
+
 /* ---- Into the caller's memory ---------------------------------------------------------------------------------- */
 
 static amp_status check_apart(const amp_graph_source *s, amp_tensor *const *inputs, amp_tensor *const *outputs,

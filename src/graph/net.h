@@ -97,7 +97,12 @@ bool amp_net_is_fresh(const amp_net *net);
  * output; one that lies there already, in the same storage, needs not be copied. */
 amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor *const *into, amp_tensor **outputs);
 
-/* The same node by node, of a net that may still change. */
+/* All that the first such run does beside computing: weights are packed, kernels tested, the plan is made, its memory taken once.
+ * There are no outputs: products are zeros meanwhile. An error may come of that. Where ops of the program would see them, or
+ * somebody watches, it is a run. */
+amp_status amp_net_prepare(amp_net *net, amp_tensor *const *inputs);
+
+/* amp_net_execute node by node, of a net that may still change. */
 amp_status amp_net_dispatch(const amp_net *net, amp_tensor *const *inputs, amp_tensor **outputs);
 
 /* One node, whose operands stand in `values`; so do its results afterwards, of the innermost scope. */

@@ -235,12 +235,23 @@ static amp_status compute(const amp_graph_source *s, const entry *e, amp_tensor 
     return e->net ? amp_net_execute(e->net, inputs, into, outputs) : s->compute(s->context, inputs, outputs);
 }
 
+typedef enum aim { AIM_RUN, AIM_PREPARE } aim; /* whether outputs are wanted */
+
+/* What is made of zeros may be refused where the elements are not. */
+static amp_status execute(amp_net *net, aim aim, amp_tensor *const *inputs, amp_tensor **outputs) {
+    if (aim == AIM_PREPARE) {
+        if (amp_net_prepare(net, inputs) == AMP_OK) return AMP_OK;
+        amp_clear_error();
+    }
+    return amp_net_execute(net, inputs, NULL, outputs);
+}
+
 /* Elements may be such that an op refuses them: then the source computes, which knows where it was, and says so. */
-static amp_status compute_or_say(const amp_graph_source *s, amp_net *net, amp_tensor *const *inputs,
+static amp_status compute_or_say(const amp_graph_source *s, amp_net *net, aim aim, amp_tensor *const *inputs,
                                  amp_tensor **outputs) {
     const bool was_trying = amp_this_thread.is_trying; /* a graph inside of another's run */
     amp_this_thread.is_trying = true;
-    const amp_status status = amp_net_execute(net, inputs, NULL, outputs);
+    const amp_status status = execute(net, aim, inputs, outputs);
     amp_this_thread.is_trying = was_trying;
     if (status == AMP_OK) return AMP_OK;
     amp_clear_error();
@@ -266,7 +277,7 @@ static size_t count_large_bytes(amp_nets *nets) {
 }
 
 /* Every run gives the same bits, the first too: it is the net that computes, not what was captured. */
-static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const int64_t *key,
+static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const int64_t *key, aim aim,
                                 amp_tensor *const *inputs, amp_tensor **outputs) {
     amp_capture c;
     AMP_TRY(amp_capture_run(&c, AMP_CAPTURE_FOLDED, count_large_bytes(nets), s, inputs, outputs));
@@ -275,7 +286,7 @@ static amp_status compute_first(amp_nets *nets, const amp_graph_source *s, const
     if (c.net && !c.failed) improve(c.net, s, inputs);
     if (c.failed && amp_verbose("graph"))
         fprintf(stderr, "graph %s: runs op by op: %s%s%s\n", s->name, c.failed, *c.at ? ": " : "", c.at);
-    const amp_status status = c.net ? compute_or_say(s, c.net, inputs, outputs) : AMP_OK;
+    const amp_status status = c.net ? compute_or_say(s, c.net, aim, inputs, outputs) : AMP_OK;
     entry *e = status == AMP_OK ? make_entry(s, key, inputs, c.net, c.reads) : NULL;
     if (status != AMP_OK) amp_net_free(c.net);
     if (!e) return amp_pending_error(); /* without memory for a net there is none; its error may stand */
@@ -296,8 +307,38 @@ amp_status amp_nets_compute(amp_nets *nets, const amp_graph_source *s, amp_tenso
         status = compute(s, e, inputs, into, outputs);
         give_back(e);
     } else {
-        status = compute_first(nets, s, key, inputs, outputs);
+        status = compute_first(nets, s, key, AIM_RUN, inputs, outputs);
     }
+    amp_free(key);
+    return status;
+}
+
+/* ---- Before it ------------------------------------------------------------------------------------------------- */
+
+static amp_status prepare(amp_nets *nets, const amp_graph_source *s, const int64_t *key, amp_tensor *const *inputs,
+                          amp_tensor **outputs) {
+    entry *e = take(nets, s, key, inputs);
+    if (!e) return compute_first(nets, s, key, AIM_PREPARE, inputs, outputs);
+    const amp_status status =
+        e->net ? compute_or_say(s, e->net, AIM_PREPARE, inputs, outputs) : s->compute(s->context, inputs, outputs);
+    give_back(e);
+    return status;
+}
+
+amp_status amp_nets_prepare(amp_nets *nets, const amp_graph_source *s, amp_tensor *const *inputs) {
+    amp_scope_frame frame;
+    int64_t *key = amp_alloc(key_words(s) * sizeof *key);
+    amp_tensor **outputs = amp_alloc_zeroed((size_t)s->output_count * sizeof *outputs);
+    amp_status status = AMP_ERROR_MEMORY;
+    if (!key || !outputs) {
+        (void)amp_fail(status, "%s: no memory for a run", s->name);
+    } else {
+        write_key(s, inputs, key);
+        amp_scope_push(&frame);
+        status = prepare(nets, s, key, inputs, outputs);
+        amp_scope_pop(&frame);
+    }
+    amp_free(outputs);
     amp_free(key);
     return status;
 }
@@ -318,7 +359,7 @@ static amp_status make_net(amp_nets *nets, const amp_graph_source *s, const int6
     amp_tensor **outputs = amp_alloc_zeroed((size_t)s->output_count * sizeof *outputs);
     if (!outputs) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d outputs", s->name, s->output_count);
     amp_scope_push(&frame);
-    const amp_status status = compute_first(nets, s, key, inputs, outputs);
+    const amp_status status = compute_first(nets, s, key, AIM_RUN, inputs, outputs);
     amp_scope_pop(&frame);
     amp_free(outputs);
     return status;

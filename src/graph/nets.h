@@ -18,7 +18,10 @@ void amp_nets_free(amp_nets *nets);
 amp_status amp_nets_compute(amp_nets *nets, const amp_graph_source *source, amp_tensor *const *inputs,
                             amp_tensor *const *into, amp_tensor **outputs);
 
-/* The same with a watcher, which has been checked. An error where there can be no net. */
+/* What the first of such runs does beside computing (amp_graph_prepare). */
+amp_status amp_nets_prepare(amp_nets *nets, const amp_graph_source *source, amp_tensor *const *inputs);
+
+/* amp_nets_compute with a watcher, which has been checked. An error where there can be no net. */
 amp_status amp_nets_watch(amp_nets *nets, const amp_graph_source *source, amp_tensor *const *inputs,
                           amp_tensor **outputs, const amp_graph_watcher *watcher);
 

@@ -25,6 +25,9 @@ void amp_plan_free(amp_plan *plan); /* may be NULL; nobody runs it */
 bool amp_plan_run(amp_plan *plan, amp_tensor *const *inputs, amp_tensor *const *into, amp_tensor **outputs,
                   amp_status *status);
 
+/* Takes and touches what a run takes, and gives it back for that. */
+void amp_plan_warm(amp_plan *plan);
+
 /* Whether somebody wants to see this thread's calls, or an op is running: calls go through the dispatcher. */
 bool amp_plan_is_watched(void);
 

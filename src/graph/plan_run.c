@@ -373,3 +373,21 @@ bool amp_plan_run(amp_plan *p, amp_tensor *const *inputs, amp_tensor *const *int
     atomic_store_explicit(&p->broken, true, memory_order_relaxed);
     return false;
 }
+
+/* Where memory ends, a run says so. */
+void amp_plan_warm(amp_plan *p) {
+    run r = {.plan = p, .state = take_state(p), .in_place = true};
+    char *arena = r.state ? amp_alloc(p->arena_bytes) : NULL;
+    if (arena) {
+        memset(arena, 0, p->arena_bytes);
+        point_storages(p, r.state, arena);
+        amp_scope_push(&r.frame);
+        for (int i = 0; i < p->family_count; i++) {
+            if (p->family[i].place == AMP_PLAN_OUTER && make_outer(&r, &p->family[i]) != AMP_OK) amp_clear_error();
+        }
+        clean(&r);
+        amp_scope_pop(&r.frame);
+    }
+    amp_free(arena);
+    if (r.state) give_state_back(p, r.state);
+}

@@ -206,6 +206,7 @@ static amp_status check_unchanged(amp_cast *c, const amp_cast_key *key) {
 
 AMP_HOT void amp_cast_key_start(amp_cast_key *key, const amp_tensor *memory) {
     key->storage = memory->storage;
+    key->reads_anywhere = false;
     key->version = atomic_load_explicit(&memory->storage->version, memory_order_acquire);
     key->source_dtype = memory->dtype;
     key->offset = memory->offset;
@@ -222,23 +223,26 @@ void amp_cast_key_of(amp_cast_key *key, const amp_tensor *memory, amp_dtype dtyp
     memcpy(key->strides, memory->strides, extents);
 }
 
-/* Elements that lie unaligned in a file are packed from a copy that goes at once; whatever of a file was packed for good
- * need not stay in memory. */
+/* Elements that lie unaligned in a file are packed from there, or from a copy that goes at once; whatever of a file was packed for
+ * good need not stay in memory. */
 static amp_tensor *build_from_file(const amp_cast_key *key, amp_cast_life life, amp_cast_builder build, void *context) {
     amp_storage *s = key->storage, copy = {.device = AMP_DEVICE_CPU, .bytes = s->bytes};
     amp_cast_key near;
+    void *copied = NULL;
     const bool unaligned = amp_storage_is_unaligned(s);
+    amp_storage_bring_in(s);
     if (unaligned) {
         memcpy(&near, key, offsetof(amp_cast_key, shape));
         memcpy(near.shape, key->shape, (size_t)key->rank * sizeof *key->shape);
         memcpy(near.strides, key->strides, (size_t)key->rank * sizeof *key->strides);
-        copy.data = amp_alloc(s->bytes);
-        if (!copy.data) return no_memory(key);
-        memcpy(copy.data, amp_storage_bytes(s), s->bytes);
+        const void *bytes = amp_storage_bytes(s); /* which stay, should another thread align them */
+        copied = key->reads_anywhere ? NULL : amp_alloc(s->bytes);
+        if (!copied && !key->reads_anywhere) return no_memory(key);
+        copy.data = copied ? memcpy(copied, bytes, s->bytes) : (void *)(uintptr_t)bytes;
         near.storage = &copy;
     }
     amp_tensor *made = build(unaligned ? &near : key, context);
-    amp_free(copy.data);
+    amp_free(copied);
     if (made && life == AMP_CAST_PERSISTENT) amp_storage_let_go(s);
     return made;
 }

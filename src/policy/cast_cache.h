@@ -36,7 +36,8 @@ typedef struct amp_cast_key {
     int64_t offset; /* of the first element, in elements */
     amp_dtype source_dtype, dtype;
     amp_layout layout;
-    size_t bytes; /* of the cast; 0: whoever asks does not say, and gets none that was offered */
+    bool reads_anywhere; /* whoever builds it: a source at any address, as in a file. Not a part of what is asked for */
+    size_t bytes;        /* of the cast; 0: whoever asks does not say, and gets none that was offered */
     int rank;
     int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
 } amp_cast_key;

@@ -60,7 +60,7 @@ class Bench(unittest.TestCase):
             self.assertEqual(len(row["sorted_ms"]), 4)
             self.assertEqual(row["sorted_ms"], sorted(row["sorted_ms"]))
             self.assertTrue(0 < row["p10_ms"] <= row["median_ms"] <= row["p90_ms"], row)
-            self.assertTrue(row["load_ms"] > 0 and row["first_ms"] > 0 and row["peak_bytes"] > 1e6 and row["speed"] > 0, row)
+            self.assertTrue(row["load_ms"] > 0 and row["prepare_ms"] > 0 and row["first_ms"] > 0 and row["peak_bytes"] > 1e6 and row["speed"] > 0, row)
 
     def test_what_is_asked_for(self):
         report = self.rows("--isa", "ref", "--threads", "1", "--bf16")

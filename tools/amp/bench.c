@@ -27,8 +27,8 @@ static const char help[] = "usage: amp bench [OPTION…] MODEL.onnx\n\n"
                            "Inputs, as amp run --help tells:\n"
                            "  --input NAME=FILE, --shape NAME=1x3x640x640, --seed N,\n"
                            "  --mean A,B,C, --scale A,B,C, --layout nchw|nhwc\n\n"
-                           "Load, first run and memory are the least of up to three processes that do just\n"
-                           "that, for each.\n";
+                           "Load, with what prepares the first run, that run and memory are the least of up\n"
+                           "to three processes that do just that, for each.\n";
 
 int bench_row_count(const bench *b) {
     return b->isa_count * b->thread_count;

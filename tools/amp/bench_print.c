@@ -14,7 +14,7 @@ static const char *const names[RUN_KINDS] = {"f32", "bf16"};
 typedef double figure_function(const run_times *t);
 
 static double load_of(const run_times *t) {
-    return t->load;
+    return t->load + t->prepare;
 }
 static double first_of(const run_times *t) {
     return t->first;
@@ -128,7 +128,7 @@ static void write_machine(FILE *out, const bench *b) {
     const int least = count_least(b, &processes);
     const bool one = b->isa_count == 1 && !(b->options.wanted[RUN_F32] && b->options.wanted[RUN_BF16]);
     fprintf(out, "%s; at least %d run%s of each, in turns. ", amp_cpu()->model, least, least == 1 ? "" : "s");
-    fprintf(out, "Load, first run and peak of memory: %s that did only that. ",
+    fprintf(out, "Load with what it prepares, first run and peak of memory: %s that did only that. ",
             processes == 1 ? "of a process" : "the least of a few processes");
     if (one) return;
     fprintf(out, "Speed: %s's %s with as many threads is 1.", b->rows[0].isa,

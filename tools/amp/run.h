@@ -162,7 +162,7 @@ int run_image_read(run_image *image, const char *path);
 
 /* ---- Running (run_measure.c, run_cold.c) ------------------------------------------------------------------------- */
 typedef struct run_times {
-    double load, first, peak_bytes; /* the least of processes that did just that; 0: not measured */
+    double load, prepare, first, peak_bytes; /* the least of processes that did just that; 0: not measured */
     int processes;
     double *ms; /* of the runs, sorted once they are over */
     int count;
@@ -180,6 +180,8 @@ struct amp_autocast_rules;
 void run_use_rules(const struct amp_autocast_rules *rules);
 /* A node of the rules in force that no run has come by; NULL: none. */
 const char *run_unmet_rule(void);
+/* All that the first run does beside computing. */
+amp_status run_prepare(const run_model *m, const run_inputs *in, run_kind kind, amp_device device);
 /* One run; outputs are the caller's. */
 amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **outputs);
 /* One run, whose outputs nobody wants; `room` has a place for each. */
@@ -187,7 +189,7 @@ int run_timed(const run_model *m, const run_inputs *in, run_kind kind, amp_devic
               double *ms);
 bool run_times_add(run_times *t, double ms); /* false: no memory */
 void run_times_sort(run_times *t);
-/* Loads the model and runs it once, in processes that do just that. */
+/* Loads the model, prepares it and runs it once, in processes that do just that. */
 int run_cold(const run_options *o, run_times times[RUN_KINDS]);
 /* Runs it in what is wanted, in turns. To be freed by run_results_free also where it fails. */
 int run_measure(run_results *r, const run_model *m, const run_inputs *in, const run_options *o);

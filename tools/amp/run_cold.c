@@ -1,4 +1,4 @@
-/* amp run: the first time, in a process of its own: what loading, the first run and memory cost who does just that.
+/* amp run: the first time, in a process of its own: what loading, preparing, the first run and memory cost who does just that.
  * Each figure is the least of a few processes. */
 #include <poll.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "run_process.h"
 
 typedef struct cold_figures {
-    double load, first;
+    double load, prepare, first;
 } cold_figures;
 
 typedef struct cold_work {
@@ -26,9 +26,11 @@ static int run_first(cold_figures *figures, const run_model *m, const run_inputs
     amp_tensor **outputs = calloc((size_t)m->output_count + 1, sizeof *outputs);
     if (!outputs) return run_no_memory();
     const double start = run_figure_milliseconds();
-    const amp_status status = run_once(m, in, kind, o->device, outputs);
-    figures->load = m->load_ms;
-    figures->first = run_figure_milliseconds() - start;
+    amp_status status = run_prepare(m, in, kind, o->device);
+    const double ready = run_figure_milliseconds();
+    if (status == AMP_OK) status = run_once(m, in, kind, o->device, outputs);
+    *figures = (cold_figures){m->load_ms, ready - start, run_figure_milliseconds() - ready};
+    free(outputs);
     return status == AMP_OK ? AMP_EXIT_OK : run_fail_amp();
 }
 
@@ -58,7 +60,7 @@ static void wait_for(int from, const cold_work *work) {
     while (poll(&in, 1, 500) <= 0) {
         const double ms = run_milliseconds() - start;
         if (ms > patience)
-            run_progress("%s%s%s: loading and running it once, %.0f s", isa ? isa : "", isa ? ", " : "",
+            run_progress("%s%s%s: loading, preparing and running it once, %.0f s", isa ? isa : "", isa ? ", " : "",
                          names[work->kind], ms / 1e3);
     }
 }
@@ -80,6 +82,7 @@ static int run_process_once(const run_options *o, run_kind kind, run_times *time
     snprintf(what, sizeof what, "the first run in %s", names[kind]);
     const int end = run_process_end(&process, what, came, &usage);
     keep_least(&times->load, figures.load);
+    keep_least(&times->prepare, figures.prepare);
     keep_least(&times->first, figures.first);
     keep_least(&times->peak_bytes, 1024.0 * (double)usage.ru_maxrss);
     times->processes++;

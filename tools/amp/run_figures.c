@@ -13,6 +13,9 @@ typedef double figure_function(const run_report *r, run_kind kind);
 static double load_of(const run_report *r, run_kind kind) {
     return r->results->times[kind].load;
 }
+static double prepare_of(const run_report *r, run_kind kind) {
+    return r->results->times[kind].prepare;
+}
 static double first_of(const run_report *r, run_kind kind) {
     return r->results->times[kind].first;
 }
@@ -36,8 +39,9 @@ static const struct {
     const char *title;
     figure_function *ask;
 } figures[] = {
-    {"load, ms", load_of},         {"first run, ms", first_of},     {"peak memory, MB", memory_of},
-    {"median run, ms", median_of}, {"10 % are under, ms", fast_of}, {"90 % are under, ms", slow_of},
+    {"load, ms", load_of},           {"prepare, ms", prepare_of},   {"first run, ms", first_of},
+    {"peak memory, MB", memory_of},  {"median run, ms", median_of}, {"10 % are under, ms", fast_of},
+    {"90 % are under, ms", slow_of},
 };
 
 enum { FIGURES = sizeof figures / sizeof *figures };
@@ -97,7 +101,7 @@ static void write_machine(FILE *out, const run_report *r) {
     fprintf(out, "%s, %s, %d thread%s%s%s; ", amp_cpu()->model, amp_isa_name(amp_isa_best()), threads,
             threads == 1 ? "" : "s", r->options->device == AMP_DEVICE_CUDA ? ", on CUDA" : "",
             r->options->cpu_time ? ", CPU time" : "");
-    fprintf(out, "%d run%s%s. Load, first run and memory: ", times->count, times->count == 1 ? "" : "s",
+    fprintf(out, "%d run%s%s. Load, prepare, first run and memory: ", times->count, times->count == 1 ? "" : "s",
             r->comparisons ? " of each, in turns" : "");
     fprintf(out,
             times->processes == 1 ? "of a process that did only that."

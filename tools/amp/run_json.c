@@ -100,6 +100,7 @@ json_t *run_json_times(const run_times *t, const run_inputs *in) {
     const run_unit unit = run_items(in);
     for (int i = 0; i < t->count; i++) json_array_append_new(list, number(t->ms[i]));
     json_object_set_new(object, "load_ms", number(t->load));
+    json_object_set_new(object, "prepare_ms", number(t->prepare));
     json_object_set_new(object, "first_ms", number(t->first));
     json_object_set_new(object, "peak_bytes", number(t->peak_bytes));
     json_object_set_new(object, "median_ms", number(median));

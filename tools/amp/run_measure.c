@@ -47,15 +47,28 @@ int run_set_up(const run_options *o) {
 }
 
 /* ---- Runs -------------------------------------------------------------------------------------------------------- */
-amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **outputs) {
-    const bool lower = kind == RUN_BF16;
-    if (lower)
+static void begin(run_kind kind, amp_device device) {
+    if (kind == RUN_BF16)
         (void)amp_autocast_enter(&(amp_autocast_args){
             .struct_size = sizeof(amp_autocast_args), .device = device, .dtype = AMP_BF16, .rules = rules});
-    (void)amp_graph_run(m->graph, in->tensors, in->count, outputs, m->output_count);
-    if (lower) (void)amp_autocast_exit(device);
+}
+
+static amp_status end(run_kind kind, amp_device device) {
+    if (kind == RUN_BF16) (void)amp_autocast_exit(device);
     if (device == AMP_DEVICE_CUDA) (void)amp_cuda_synchronize();
     return amp_last_status();
+}
+
+amp_status run_prepare(const run_model *m, const run_inputs *in, run_kind kind, amp_device device) {
+    begin(kind, device);
+    (void)amp_graph_prepare(m->graph, in->tensors, in->count);
+    return end(kind, device);
+}
+
+amp_status run_once(const run_model *m, const run_inputs *in, run_kind kind, amp_device device, amp_tensor **outputs) {
+    begin(kind, device);
+    (void)amp_graph_run(m->graph, in->tensors, in->count, outputs, m->output_count);
+    return end(kind, device);
 }
 
 enum { LEAST_RUNS = 3, PATIENCE = 250, MANY_BYTES = 30000000 }; /* of each; ms between lines of progress */

@@ -40,8 +40,9 @@ const char run_help[] = "usage: amp run [OPTION…] MODEL.onnx\n\n"
                         "  --check              runs nothing: lists every node that libamp cannot run\n"
                         "  --json               the report for programs\n"
                         "  --help               this text\n\n"
-                        "Load, first run and memory are the least of up to three processes that do just\n"
-                        "that, for each. Transparent parts of an image are white.\n";
+                        "Load, prepare (weights are packed, kernels tested, memory taken), first run and\n"
+                        "memory are the least of up to three processes that do just that, for each.\n"
+                        "Transparent parts of an image are white.\n";
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 static bool read_integer(const char *text, int64_t least, int64_t most, int64_t *value) {

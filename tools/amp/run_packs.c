@@ -16,16 +16,11 @@ int run_use_packs(run_model *m, const run_options *o) {
 }
 
 /* ---- Writing it -------------------------------------------------------------------------------------------------- */
-static int run_each(const run_model *m, const run_inputs *in, const run_options *o) {
-    amp_tensor **room = calloc((size_t)m->output_count + 1, sizeof *room);
-    if (!room) return run_no_memory();
-    int code = AMP_EXIT_OK;
-    for (int kind = 0; kind < RUN_KINDS && !code; kind++) {
-        double ms;
-        if (o->wanted[kind]) code = run_timed(m, in, (run_kind)kind, o->device, room, &ms);
+static int pack_each(const run_model *m, const run_inputs *in, const run_options *o) {
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        if (o->wanted[kind] && run_prepare(m, in, (run_kind)kind, o->device) != AMP_OK) return run_fail_amp();
     }
-    free(room);
-    return code;
+    return AMP_EXIT_OK;
 }
 
 /* In a process of its own: the ones that are timed find nothing packed. */
@@ -37,7 +32,7 @@ static int write_packs(void *context, int in_end, int out) {
     int code = run_set_up(o);
     if (!code) code = run_model_load(&m, o->model, o->exact);
     if (!code) code = run_inputs_make(&in, &m, o);
-    if (!code) code = run_each(&m, &in, o);
+    if (!code) code = pack_each(&m, &in, o);
     if (!code && amp_graph_save_packs(m.graph, o->packs) != AMP_OK) code = run_fail_amp();
     if (!code && write(out, "", 1) != 1) code = AMP_EXIT_FAILED;
     return code; /* the process ends, and its memory with it */

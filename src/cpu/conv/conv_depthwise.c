@@ -1,8 +1,10 @@
 /* Depthwise convolutions: the weights as taps of all channels, lines of the output shared among threads. */
 #include <omp.h>
+#include <string.h>
 
 #include "core/memory.h"
 #include "core/parallel.h"
+#include "core/thread.h"
 #include "cpu/conv/conv.h"
 #include "cpu/convert/strided_copy.h"
 #include "cpu/registry/kernels.h"
@@ -21,7 +23,7 @@ static amp_status fill_taps(const amp_conv *c, const amp_cast_key *key, float *v
     void *rounded = amp_alloc((size_t)count[0] * amp_dtype_size(dtype));
     if (!rounded) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory for weights");
     amp_status status =
-        amp_strided_copy(rounded, dtype, to, amp_cast_key_pointer(key), key->source_dtype, from, 4, shape);
+        amp_strided_copy_anywhere(rounded, dtype, to, amp_cast_key_pointer(key), key->source_dtype, from, 4, shape);
     if (status == AMP_OK) status = amp_strided_copy(values, AMP_F32, dense, rounded, dtype, dense, 1, count);
     amp_free(rounded);
     return status;
@@ -68,6 +70,15 @@ static amp_depthwise_epilogue epilogue_of(const amp_conv *c, const amp_conv_oper
     };
 }
 
+/* The taps are packed, and the kernel was tested: somebody wants no more yet. */
+static void give_zeros(const amp_depthwise *d, int64_t lines, size_t size) {
+    const amp_gemm_window *w = d->window;
+    for (int64_t i = 0; i < lines * w->out[2]; i++) {
+        const int64_t offset = i / w->out[2] * d->y_line + i % w->out[2] * d->y_step;
+        memset((char *)d->y + (size_t)offset * size, 0, (size_t)w->channels * size);
+    }
+}
+
 amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y) {
     const amp_conv_plane *x = &o->x;
     const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_DEPTHWISE, x->dtype, x->dtype);
@@ -95,7 +106,9 @@ amp_status amp_conv_depthwise(amp_call *call, const amp_conv *c, const amp_conv_
     const int64_t pixels = c->batch * amp_conv_pixels(c), lines = pixels / window.out[2]; /* windows may join lines */
     const int threads = amp_parallel_threads(pixels * c->groups * amp_conv_taps(c), AMP_GRAIN_MACS);
     amp_depthwise_function *const run = (amp_depthwise_function *)kernel->function;
-    if (threads == 1) {
+    if (__builtin_expect(amp_this_thread.is_preparing, 0)) {
+        give_zeros(&d, lines, amp_dtype_size(x->dtype));
+    } else if (threads == 1) {
         run(&d, 0, lines);
     } else {
 #pragma omp parallel num_threads(threads)

@@ -280,43 +280,52 @@ typedef struct job {
     const layer *layer;
 } job;
 
-static dnnl_status_t pack_slices(const layer *l, char *from, char *to) {
-    const key *k = l->key;
+static amp_status reorder(const layer *l, char *from, char *to) {
     dnnl_dims_t extents;
-    const int rank = weight_extents(k, extents);
-    const size_t step = (size_t)(k->groups * k->out * k->in * k->axis[0].kernel * k->axis[1].kernel) * sizeof(uint16_t);
+    const int rank = weight_extents(l->key, extents), previous = amp_parallel_enter_library();
     const const_dnnl_memory_desc_t wanted =
         dnnl_primitive_desc_query_md(l->primitive->descriptor, dnnl_query_weights_md, 0);
     dnnl_memory_desc_t plain = NULL;
-    const int64_t slices = l->deep ? l->slices : 1;
     dnnl_status_t s = describe(&plain, rank, extents, AMP_BF16, rank == 4 ? dnnl_oihw : dnnl_goihw);
-    for (int64_t i = 0; s == dnnl_success && i < slices; i++)
-        s = amp_dnnl_reorder(plain, from + (size_t)i * step, wanted, to + (size_t)i * l->primitive->weight_bytes);
+    if (s == dnnl_success) s = amp_dnnl_reorder(plain, from, wanted, to);
     if (plain) dnnl_memory_desc_destroy(plain);
-    return s;
+    amp_parallel_leave_library(previous);
+    return s == dnnl_success ? AMP_OK : amp_fail(AMP_ERROR_INTERNAL, "conv: oneDNN cannot pack weights");
+}
+
+/* By way of a copy of one slice, which is zero beyond the last output. */
+static amp_status pack_slices(const layer *l, const amp_cast_key *source, char *copy, size_t bytes, char *to) {
+    const key *k = l->key;
+    const int64_t from[] = {source->strides[0], source->strides[1], source->strides[5], source->strides[3],
+                            source->strides[4]};
+    const int64_t step = k->out * from[1] * (int64_t)amp_dtype_size(source->source_dtype);
+    int64_t shape[] = {k->groups, k->out, k->in, k->axis[0].kernel, k->axis[1].kernel}, strides[5];
+    amp_dense_strides(5, shape, strides);
+    for (int64_t i = 0; i < (l->deep ? l->slices : 1); i++, to += l->primitive->weight_bytes) {
+        const int64_t left = l->out - i * k->out;
+        if (left < k->out) {
+            shape[1] = left > 0 ? left : 0;
+            memset(copy, 0, bytes);
+        }
+        const char *at = (const char *)amp_cast_key_pointer(source) + i * step;
+        AMP_TRY(amp_strided_copy_anywhere(copy, source->dtype, strides, at, source->source_dtype, from, 5, shape));
+        AMP_TRY(reorder(l, copy, to));
+    }
+    return AMP_OK;
 }
 
 static amp_tensor *build_weights(const amp_cast_key *source, void *context) {
-    const amp_dtype dtype = source->dtype;
     const layer *l = ((const job *)context)->layer;
     const key *k = l->key;
-    const int64_t slices = l->deep ? l->slices : 1, bytes = slices * (int64_t)l->primitive->weight_bytes;
-    const int64_t shape[] = {k->groups, l->out, k->in, k->axis[0].kernel, k->axis[1].kernel};
-    const int64_t from[] = {source->strides[0], source->strides[1], source->strides[5], source->strides[3],
-                            source->strides[4]};
-    int64_t to[5];
-    amp_dense_strides(5, shape, to);
+    const int64_t bytes = (l->deep ? l->slices : 1) * (int64_t)l->primitive->weight_bytes;
     amp_tensor *made = amp_tensor_new("conv: packed weights", AMP_U8, 1, &bytes);
     if (!made) return NULL;
-    char *dense = amp_alloc_zeroed((size_t)(k->groups * slices * k->out * to[1]) * amp_dtype_size(dtype));
-    amp_status status =
-        dense ? amp_strided_copy(dense, dtype, to, amp_cast_key_pointer(source), source->source_dtype, from, 5, shape)
-              : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
-    const int previous = amp_parallel_enter_library();
-    if (status == AMP_OK && pack_slices(l, dense, made->storage->data) != dnnl_success)
-        status = amp_fail(AMP_ERROR_INTERNAL, "conv: oneDNN cannot pack weights");
-    amp_parallel_leave_library(previous);
-    amp_free(dense);
+    const size_t of_copy =
+        (size_t)(k->groups * k->out * k->in * k->axis[0].kernel * k->axis[1].kernel) * sizeof(uint16_t);
+    char *copy = amp_alloc(of_copy);
+    const amp_status status = copy ? pack_slices(l, source, copy, of_copy, made->storage->data)
+                                   : amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
+    amp_free(copy);
     if (status == AMP_OK) return made;
     amp_tensor_drop(made);
     return NULL;
@@ -478,7 +487,12 @@ static amp_status compute(amp_call *call, const amp_conv *c, const layer *l, con
         amp_conv_obtain_weights(call, &j.conv, AMP_BF16, layout_of(l), 0, build_weights, &weights);
     if (status == AMP_ERROR_INTERNAL) amp_clear_error(); /* oneDNN's */
     if (status != AMP_OK) return status == AMP_ERROR_INTERNAL ? AMP_OK : status;
-    *served = run(l, o, weights->memory->data, y->data) == dnnl_success;
+    if (__builtin_expect(amp_this_thread.is_preparing, 0)) {
+        *served = true;
+        memset(y->data, 0, (size_t)(c->batch * c->groups * c->out_channels * amp_conv_pixels(c)) * sizeof(uint16_t));
+    } else {
+        *served = run(l, o, weights->memory->data, y->data) == dnnl_success;
+    }
     if (*served) call->note.kernel = l->primitive->name;
     amp_cast_release(weights);
     return *served && c->epilogue.activation == AMP_GEMM_RELU ? relu(c, y) : AMP_OK;

@@ -164,20 +164,18 @@ static void set_key(const amp_conv *c, amp_dtype dtype, amp_layout layout, size_
     key->offset += c->w.offset;
     key->dtype = dtype;
     key->layout = layout;
+    key->reads_anywhere = true;
     key->bytes = bytes;
     key->rank = 3 + AMP_CONV_AXES;
     memcpy(key->shape, shape, sizeof shape);
     memcpy(key->strides, strides, sizeof strides);
 }
 
-static amp_status pack_groups(const amp_conv *c, const char *dense, amp_dtype dtype, char *to, size_t bytes) {
-    const int64_t k = depth_of(c), n = c->out_channels;
-    for (int64_t i = 0; i < c->groups; i++, to += bytes) {
-        const void *from = dense + (size_t)(i * n * k) * amp_dtype_size(dtype);
-        AMP_TRY(dtype == AMP_F32 ? amp_gemm_f32_pack((float *)to, from, n, k, k, 1)
-                                 : amp_gemm_pack(to, from, dtype, n, k, k, 1));
-    }
-    return AMP_OK;
+/* A matrix of n rows of so many numbers. */
+static amp_status pack_matrix(const amp_conv *c, const void *from, amp_dtype dtype, int64_t n, char *to) {
+    const int64_t k = depth_of(c);
+    return amp_conv_in_bf16(c) ? amp_gemm_pack(to, from, dtype, n, k, k, 1)
+                               : amp_gemm_f32_pack((float *)(void *)to, from, n, k, k, 1);
 }
 
 static size_t packed_bytes(const amp_conv *c) {
@@ -185,30 +183,54 @@ static size_t packed_bytes(const amp_conv *c) {
                                : amp_gemm_f32_packed_bytes(c->out_channels, depth_of(c));
 }
 
-/* The source is what the copy of it would be. */
+/* The source is what the copy of it would be, but for the rounding, which packing does too. */
 static bool lies_so(const amp_cast_key *key, const int64_t *strides) {
-    if (key->source_dtype != key->dtype) return false;
+    if (key->source_dtype != key->dtype && key->source_dtype != AMP_F32) return false;
     for (int d = 0; d < key->rank; d++) {
         if (key->shape[d] != 1 && key->strides[d] != strides[d]) return false;
     }
     return true;
 }
 
-static amp_status pack_copy(const amp_conv *c, const amp_cast_key *key, const int64_t *strides, char *to,
-                            size_t bytes) {
-    const size_t dense_bytes = (size_t)(c->groups * c->out_channels * depth_of(c)) * amp_dtype_size(key->dtype);
-    char *dense = run_padding(c) == 0 ? amp_alloc(dense_bytes) : amp_alloc_zeroed(dense_bytes);
+static const char *weights_at(const amp_cast_key *key, int64_t group, int64_t output) {
+    const int64_t offset = group * key->strides[0] + output * key->strides[1];
+    return (const char *)amp_cast_key_pointer(key) + offset * (int64_t)amp_dtype_size(key->source_dtype);
+}
+
+enum {
+    COPY_BYTES = 512 * 1024, /* of outputs that are copied and packed at a time: they stay in L2; whole panels … */
+    PANEL = 32               /* … of so many */
+};
+
+static int64_t rows_at_a_time(const amp_conv *c, size_t row_bytes) {
+    const int64_t panels = COPY_BYTES / (int64_t)row_bytes / PANEL, rows = (panels + 1) * PANEL;
+    return rows < c->out_channels ? rows : c->out_channels;
+}
+
+/* One group, by way of copies of some outputs, whose padding is zero. */
+static amp_status pack_copies(const amp_conv *c, const amp_cast_key *key, const int64_t *strides, int64_t group,
+                              char *to) {
+    const size_t row = (size_t)depth_of(c) * amp_dtype_size(key->dtype);
+    const int64_t most = rows_at_a_time(c, row);
+    char *dense = run_padding(c) == 0 ? amp_alloc((size_t)most * row) : amp_alloc_zeroed((size_t)most * row);
     if (!dense) return amp_fail(AMP_ERROR_MEMORY, "conv: no memory to pack weights");
-    amp_status status = amp_strided_copy(dense, key->dtype, strides, amp_cast_key_pointer(key), key->source_dtype,
-                                         key->strides, key->rank, key->shape);
-    if (status == AMP_OK) status = pack_groups(c, dense, key->dtype, to, bytes);
+    amp_status status = AMP_OK;
+    int64_t shape[AMP_MAX_RANK] = {1};
+    memcpy(shape + 1, key->shape + 1, (size_t)(key->rank - 1) * sizeof *shape);
+    for (int64_t at = 0, rows; at < c->out_channels && status == AMP_OK; at += rows) {
+        rows = shape[1] = c->out_channels - at < most ? c->out_channels - at : most;
+        status = amp_strided_copy_anywhere(dense, key->dtype, strides, weights_at(key, group, at), key->source_dtype,
+                                           key->strides, key->rank, shape);
+        const size_t before =
+            amp_conv_in_bf16(c) ? amp_gemm_packed_bytes(at, depth_of(c)) : amp_gemm_f32_packed_bytes(at, depth_of(c));
+        if (status == AMP_OK) status = pack_matrix(c, dense, key->dtype, rows, to + before);
+    }
     amp_free(dense);
     return status;
 }
 
 static amp_tensor *build_packed(const amp_cast_key *key, void *context) {
     const amp_conv *c = context;
-    const amp_dtype dtype = key->dtype;
     const size_t bytes = packed_bytes(c);
     const int64_t shape[] = {c->groups, (int64_t)bytes};
     const int64_t k = depth_of(c), tap = c->in_channels + (run_taps(c) == 1 ? run_padding(c) : 0);
@@ -217,9 +239,12 @@ static amp_tensor *build_packed(const amp_cast_key *key, void *context) {
     amp_tensor *made = amp_tensor_new("conv: packed weights", AMP_U8, 2, shape);
     if (!made) return NULL;
     const bool needs_no_copy = run_padding(c) == 0 && lies_so(key, strides); /* windows of one element, mostly */
-    const amp_status status = needs_no_copy
-                                  ? pack_groups(c, amp_cast_key_pointer(key), dtype, made->storage->data, bytes)
-                                  : pack_copy(c, key, strides, made->storage->data, bytes);
+    amp_status status = AMP_OK;
+    for (int64_t i = 0; i < c->groups && status == AMP_OK; i++) {
+        char *to = (char *)made->storage->data + (size_t)i * bytes;
+        status = needs_no_copy ? pack_matrix(c, weights_at(key, i, 0), key->source_dtype, c->out_channels, to)
+                               : pack_copies(c, key, strides, i, to);
+    }
     if (status == AMP_OK) return made;
     amp_tensor_drop(made);
     return NULL;

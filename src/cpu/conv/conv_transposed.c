@@ -38,7 +38,8 @@ static amp_status pack(const amp_conv *c, const amp_cast_key *key, char *dense, 
     const int64_t shape[] = {lines, c->axis[2].kernel, c->out_channels, c->in_channels};
     const int64_t from[] = {key->strides[3], key->strides[4], key->strides[1], key->strides[5]};
     const int64_t strides[] = {n * k, c->out_channels * k, k, 1};
-    AMP_TRY(amp_strided_copy(dense, dtype, strides, amp_cast_key_pointer(key), key->source_dtype, from, 4, shape));
+    AMP_TRY(
+        amp_strided_copy_anywhere(dense, dtype, strides, amp_cast_key_pointer(key), key->source_dtype, from, 4, shape));
     for (int64_t i = 0; i < lines; i++, to += packed_bytes(c)) {
         const void *at = dense + (size_t)(i * n * k) * amp_dtype_size(dtype);
         AMP_TRY(dtype == AMP_F32 ? amp_gemm_f32_pack((float *)to, at, n, k, k, 1)

@@ -1,5 +1,6 @@
 /* What each row of the depthwise family must pass before its first use: kernels of each specialised width and another,
- * every tail of channels, NaN beyond them not seen, their neighbours untouched. */
+ * every tail of channels, NaN beyond them not seen, their neighbours untouched. Strides of 1 and 2 take turns, so that each width and each
+ * tail meets both: the reference takes most of the time, in every process that has such a layer. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,18 +99,17 @@ bool amp_depthwise_self_test(const amp_kernel *kernel, const amp_kernel *referen
     for (int i = 0; i < 8; i++) {
         prepare(&data, kernel, channels[i]);
         for (int64_t taps = 2; taps <= 5; taps++) {
-            for (int64_t stride = 1; stride <= 2; stride++) {
-                const amp_gemm_window w = {.out = {1, (HEIGHT - 1) / stride + 1, (WIDTH + 2 - taps) / stride + 1},
-                                           .in = {1, HEIGHT, WIDTH},
-                                           .taps = {1, 3, taps},
-                                           .run_taps = taps,
-                                           .stride = {1, stride, stride},
-                                           .pad = {0, 1, 1},
-                                           .dilation = {1, 1, 1},
-                                           .channels = channels[i],
-                                           .step = {0, WIDTH * STEP, STEP}};
-                if (!agrees(&data, kernel, reference, &w, message, size)) return false;
-            }
+            const int64_t stride = 1 + (i + taps) % 2;
+            const amp_gemm_window w = {.out = {1, (HEIGHT - 1) / stride + 1, (WIDTH + 2 - taps) / stride + 1},
+                                       .in = {1, HEIGHT, WIDTH},
+                                       .taps = {1, 3, taps},
+                                       .run_taps = taps,
+                                       .stride = {1, stride, stride},
+                                       .pad = {0, 1, 1},
+                                       .dilation = {1, 1, 1},
+                                       .channels = channels[i],
+                                       .step = {0, WIDTH * STEP, STEP}};
+            if (!agrees(&data, kernel, reference, &w, message, size)) return false;
         }
     }
     return true;

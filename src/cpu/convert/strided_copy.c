@@ -8,9 +8,11 @@
 
 #include <emmintrin.h>
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/fail.h"
+#include "core/memory.h"
 #include "core/parallel.h"
 #include "cpu/convert/convert_any.h"
 #include "cpu/convert/transpose.h"
@@ -286,5 +288,59 @@ amp_status amp_strided_copy(void *dst, amp_dtype dst_dtype, const int64_t *dst_s
     }
 #pragma omp parallel num_threads(threads)
     copy_part(&plan, omp_get_thread_num(), omp_get_num_threads());
+    return AMP_OK;
+}
+
+/* ---- From any address ------------------------------------------------------------------------------------------ */
+
+enum { NEAR_BYTES = 256 * 1024 }; /* that are copied to where they are aligned, at a time: they stay in L2 */
+
+/* The bytes from the lowest element to behind the highest; *lowest: where that is, from element [0, …, 0]. */
+static int64_t reach_of(int64_t size, const int64_t *strides, int rank, const int64_t *shape, int64_t *lowest) {
+    int64_t below = 0, above = 0;
+    for (int i = 0; i < rank; i++) *(strides[i] < 0 ? &below : &above) += (shape[i] - 1) * strides[i];
+    *lowest = below * size;
+    return (above - below + 1) * size;
+}
+
+static int widest(const int64_t *strides, int rank, const int64_t *shape) {
+    int d = 0;
+    for (int i = 1; i < rank; i++) {
+        if (shape[i] > 1 && (shape[d] == 1 || llabs(strides[i]) > llabs(strides[d]))) d = i;
+    }
+    return d;
+}
+
+static amp_status copy_near(char *dst, amp_dtype dst_dtype, const int64_t *dst_strides, const char *src,
+                            amp_dtype src_dtype, const int64_t *src_strides, int rank, const int64_t *shape) {
+    int64_t lowest;
+    const int64_t bytes = reach_of((int64_t)amp_dtype_size(src_dtype), src_strides, rank, shape, &lowest);
+    char *near = amp_alloc((size_t)bytes);
+    if (!near) return amp_fail(AMP_ERROR_MEMORY, "copy: no memory for %lld bytes", (long long)bytes);
+    memcpy(near, src + lowest, (size_t)bytes);
+    const amp_status status =
+        amp_strided_copy(dst, dst_dtype, dst_strides, near - lowest, src_dtype, src_strides, rank, shape);
+    amp_free(near);
+    return status;
+}
+
+/* Slices along the dimension that steps furthest lie apart. */
+amp_status amp_strided_copy_anywhere(void *dst, amp_dtype dst_dtype, const int64_t *dst_strides, const void *src,
+                                     amp_dtype src_dtype, const int64_t *src_strides, int rank, const int64_t *shape) {
+    const int64_t size = (int64_t)amp_dtype_size(src_dtype), to_size = (int64_t)amp_dtype_size(dst_dtype);
+    if (rank == 0 || (uintptr_t)src % (size_t)size == 0)
+        return amp_strided_copy(dst, dst_dtype, dst_strides, src, src_dtype, src_strides, rank, shape);
+    int64_t slice[AMP_MAX_RANK];
+    for (int i = 0; i < rank; i++) {
+        if (shape[i] == 0) return AMP_OK;
+        slice[i] = shape[i];
+    }
+    const int d = widest(src_strides, rank, shape);
+    const int64_t step = llabs(src_strides[d]) * size, most = step > 0 && step < NEAR_BYTES ? NEAR_BYTES / step : 1;
+    for (int64_t at = 0; at < shape[d]; at += most) {
+        slice[d] = shape[d] - at < most ? shape[d] - at : most;
+        AMP_TRY(copy_near((char *)dst + at * dst_strides[d] * to_size, dst_dtype, dst_strides,
+                          (const char *)src + at * src_strides[d] * size, src_dtype, src_strides, rank, slice));
+    }
     return AMP_OK;
 }

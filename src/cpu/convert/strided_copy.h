@@ -12,4 +12,8 @@
 amp_status amp_strided_copy(void *dst, amp_dtype dst_dtype, const int64_t *dst_strides, const void *src,
                             amp_dtype src_dtype, const int64_t *src_strides, int rank, const int64_t *shape);
 
+/* The same of a source that may lie at any address, as in a file. */
+amp_status amp_strided_copy_anywhere(void *dst, amp_dtype dst_dtype, const int64_t *dst_strides, const void *src,
+                                     amp_dtype src_dtype, const int64_t *src_strides, int rank, const int64_t *shape);
+
 #endif /* AMP_CPU_STRIDED_COPY_H */

@@ -41,6 +41,22 @@ typedef struct pack_job {
     amp_gemm_pack_function *pack_block;
 } pack_job;
 
+/* Rows of a block at any address, as files have them, from where they are aligned. */
+static void pack_unaligned(const pack_job *job, uint16_t *dst, const char *src, int columns, int ks) {
+    _Alignas(64) char near[AMP_GEMM_BLOCK_VALUES * sizeof(float)];
+    const bool along_n = job->stride_n == 1 && job->stride_k != 1;
+    const int64_t size = (int64_t)amp_dtype_size(job->dtype), step = along_n ? 1 : job->stride_k;
+    const int64_t row = along_n ? job->stride_k : job->stride_n;
+    const int rows = along_n ? ks : columns, length = along_n ? columns : ks;
+    for (int r = 0; r < rows; r++) {
+        char *to = near + r * AMP_GEMM_BLOCK * size;
+        const char *from = src + r * row * size;
+        if (step == 1) memcpy(to, from, (size_t)(length * size));
+        for (int i = 0; i < length && step != 1; i++) memcpy(to + i * size, from + i * step * size, (size_t)size);
+    }
+    job->pack_block(dst, near, job->dtype, columns, ks, along_n ? 1 : AMP_GEMM_BLOCK, along_n ? AMP_GEMM_BLOCK : 1);
+}
+
 static void pack_group(const pack_job *job, int64_t group) {
     const int64_t panels = blocks_of(job->n), k_blocks = blocks_of(job->k);
     const int64_t first = group * PACK_GROUP, last = first + PACK_GROUP < panels ? first + PACK_GROUP : panels;
@@ -50,9 +66,13 @@ static void pack_group(const pack_job *job, int64_t group) {
         for (int64_t panel = first; panel < last; panel++) {
             const int64_t n0 = panel * AMP_GEMM_BLOCK;
             const int64_t columns = job->n - n0 < AMP_GEMM_BLOCK ? job->n - n0 : AMP_GEMM_BLOCK;
-            job->pack_block((uint16_t *)(void *)(job->dst + (panel * k_blocks + block) * job->block_bytes),
-                            job->src + (n0 * job->stride_n + k0 * job->stride_k) * size, job->dtype, (int)columns,
-                            (int)ks, job->stride_n, job->stride_k);
+            uint16_t *const dst = (uint16_t *)(void *)(job->dst + (panel * k_blocks + block) * job->block_bytes);
+            const char *src = job->src + (n0 * job->stride_n + k0 * job->stride_k) * size;
+            if ((uintptr_t)src % (size_t)size != 0) {
+                pack_unaligned(job, dst, src, (int)columns, (int)ks);
+            } else {
+                job->pack_block(dst, src, job->dtype, (int)columns, (int)ks, job->stride_n, job->stride_k);
+            }
         }
     }
 }
@@ -99,7 +119,7 @@ static void pack_f32_block(uint16_t *packed, const void *source, amp_dtype dtype
         for (int k = 0; k < ks; k++) dst[k * AMP_GEMM_BLOCK + n] = src[n * stride_n + k * stride_k];
 }
 
-amp_status amp_gemm_f32_pack(float *dst, const float *src, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k) {
-    return pack(&(pack_job){(char *)dst, (const char *)src, AMP_F32, n, k, stride_n, stride_k,
-                            AMP_GEMM_BLOCK_VALUES * sizeof(float), pack_f32_block});
+amp_status amp_gemm_f32_pack(float *dst, const void *src, int64_t n, int64_t k, int64_t stride_n, int64_t stride_k) {
+    return pack(&(pack_job){(char *)dst, src, AMP_F32, n, k, stride_n, stride_k, AMP_GEMM_BLOCK_VALUES * sizeof(float),
+                            pack_f32_block});
 }

@@ -132,6 +132,7 @@ static void set_key(const amp_matmul *p, const packing *packing, amp_cast_key *k
     amp_cast_key_start(key, amp_tensor_memory(p->b.tensor));
     key->dtype = p->b.tensor->dtype;
     key->layout = (amp_layout){packing->layout, 0};
+    key->reads_anywhere = true;
     key->bytes = packing->bytes(p->n, p->k);
     key->rank = 2;
     key->shape[0] = p->n;

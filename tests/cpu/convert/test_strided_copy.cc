@@ -190,6 +190,30 @@ void check_shape(amp_dtype dst_dtype, amp_dtype src_dtype, int rank, const int64
     check(dst_dtype, d, src_dtype, s, random);
 }
 
+// As in a file; more than is copied at a time, with any of the dimensions the widest, or none.
+TEST(StridedCopy, FromAnyAddress) {
+    const int64_t shape[] = {70, 3, 1, 600},
+                  permuted[][4] = {{1800, 600, 600, 1}, {3, 1, 7, 210}, {0, 600, 5, 1}, {1, 70, 210, 210}};
+    const size_t elements = 70 * 3 * 600;
+    std::mt19937 random(seed);
+    std::vector<float> source(elements);
+    for (float &x : source) x = static_cast<float>(random()) / 4e9f;
+    std::vector<char> elsewhere(elements * sizeof(float) + 3);
+    memcpy(elsewhere.data() + 3, source.data(), elements * sizeof(float));
+    for (const auto &strides : permuted) {
+        for (amp_dtype to : {AMP_F32, AMP_BF16}) {
+            const int64_t dense[] = {1800, 600, 600, 1};
+            std::vector<char> want(elements * 4), got(elements * 4);
+            ASSERT_EQ(AMP_OK, amp_strided_copy(want.data(), to, dense, source.data(), AMP_F32, strides, 4, shape));
+            ASSERT_EQ(AMP_OK, amp_strided_copy_anywhere(got.data(), to, dense, elsewhere.data() + 3, AMP_F32, strides,
+                                                        4, shape));
+            EXPECT_EQ(want, got) << "strides " << strides[0] << ", " << strides[1] << " to " << amp_dtype_name(to);
+        }
+    }
+    const int64_t none[] = {70, 0, 1, 600};
+    EXPECT_EQ(AMP_OK, amp_strided_copy_anywhere(nullptr, AMP_F32, none, elsewhere.data() + 3, AMP_F32, none, 4, none));
+}
+
 } // namespace
 
 TEST(StridedCopy, All144PairsOfTypesInRandomGeometry) {

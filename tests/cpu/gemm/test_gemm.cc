@@ -653,6 +653,42 @@ TEST(GemmPack, BothOrdersAndAnyThreadsGiveTheSameBytes) {
     EXPECT_EQ(0, memcmp(one.as<void>(), two.as<void>(), amp_gemm_packed_bytes(n, k)));
 }
 
+// As in a file, where a matrix begins at any byte.
+TEST(GemmPack, SourcesAtAnyAddress) {
+    const int64_t n = 163, k = 75, apart = 3; // of elements, where neither rows nor columns lie together
+    std::vector<float> wide(static_cast<size_t>(n * k * apart));
+    std::vector<uint16_t> narrow(wide.size());
+    std::mt19937 random(2);
+    std::uniform_real_distribution<float> value(-1.0f, 1.0f);
+    for (size_t i = 0; i < wide.size(); i++) narrow[i] = round_bf16(wide[i] = value(random));
+    const struct {
+        amp_dtype dtype;
+        const void *data;
+        size_t bytes;
+    } sources[] = {{AMP_F32, wide.data(), wide.size() * 4}, {AMP_BF16, narrow.data(), narrow.size() * 2}};
+    const int64_t strides[][2] = {{k, 1}, {1, n}, {k * apart, apart}};
+    for (const auto &source : sources) {
+        std::vector<char> elsewhere(source.bytes + 1);
+        memcpy(elsewhere.data() + 1, source.data, source.bytes);
+        for (const auto &stride : strides) {
+            for (amp_dtype to : {AMP_BF16, AMP_F32}) {
+                if (to == AMP_F32 && source.dtype != AMP_F32) continue;
+                Guarded want(packed_bytes(to, n, k), 64), got(packed_bytes(to, n, k), 64);
+                const auto packs = [&](Guarded &packed, const void *from) {
+                    return to == AMP_F32
+                               ? amp_gemm_f32_pack(packed.as<float>(), from, n, k, stride[0], stride[1])
+                               : amp_gemm_pack(packed.as<void>(), from, source.dtype, n, k, stride[0], stride[1]);
+                };
+                ASSERT_EQ(AMP_OK, packs(want, source.data));
+                ASSERT_EQ(AMP_OK, packs(got, elsewhere.data() + 1));
+                EXPECT_EQ(0, memcmp(want.as<void>(), got.as<void>(), packed_bytes(to, n, k)))
+                    << amp_dtype_name(source.dtype) << " to " << amp_dtype_name(to) << ", strides " << stride[0] << ", "
+                    << stride[1];
+            }
+        }
+    }
+}
+
 TEST(GemmPack, WholeMatricesStayBetweenGuardPages) {
     for (amp_dtype in : {AMP_BF16, AMP_F32})
         for (Shape s : {Shape{0, 1, 1}, Shape{0, 31, 33}, Shape{0, 32, 64}, Shape{0, 65, 47}})
