@@ -33,8 +33,8 @@ typedef struct amp_thread {
     struct amp_call_note *note;    /* of the call whose implementation runs (call/call.h); NULL: none does */
     bool watches_end;              /* amp_thread_watch was called */
     bool is_trying;                /* what fails now is done in another way: the program's hook is not told */
-    bool
-        is_preparing; /* products choose and test their kernel and pack their weights, and give zeros (graph/execute.c) */
+    /* Products choose and test their kernel and pack their weights, and give zeros (graph/execute.c). */
+    bool is_preparing;
 } amp_thread;
 
 /* What amp_label_enter has opened. */
