@@ -75,6 +75,9 @@ function(amp_apply_isa sources_variable)
                 endif()
                 set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${vectorise})
             endif()
+            if(name MATCHES "^update_" AND CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT isa STREQUAL "ref") # the same, of loops of any length
+                set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno -fno-trapping-math -fvect-cost-model=dynamic)
+            endif()
         elseif(CMAKE_C_COMPILER_ID STREQUAL GNU AND source MATCHES "/src/(cpu|ops|steps|machine)/")
             # gcc's -O2 vectorises only loops of known length, clang's all; and nobody reads the exception flags, for the
             # sake of which gcc keeps branches where a choice of two values would do.

@@ -146,6 +146,14 @@ void amp_grad_node_save(amp_grad_node *node, int slot, const amp_tensor *tensor)
     if (leaf) atomic_fetch_add_explicit(&leaf->keepers, 1, memory_order_relaxed);
 }
 
+bool amp_grad_node_keeps_alone(const amp_grad_node *node) {
+    for (int i = 0; i < node->slot_count; i++) {
+        const amp_grad_node *leaf = kept_leaf(node, i);
+        if (leaf && atomic_load_explicit(&leaf->keepers, memory_order_relaxed) > 1) return false;
+    }
+    return true;
+}
+
 static bool let_go(amp_saved *saved) {
     const bool any = saved->storage != NULL;
     amp_storage_drop(saved->storage);

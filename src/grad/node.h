@@ -82,6 +82,8 @@ amp_grad_node *amp_grad_node_retain(amp_grad_node *node);
 void amp_grad_node_drop(amp_grad_node *node);
 /* Saves the elements of an argument, whose edge it has. */
 void amp_grad_node_save(amp_grad_node *node, int slot, const amp_tensor *tensor);
+/* No other node that was not gone over has saved a leaf that this one has. */
+bool amp_grad_node_keeps_alone(const amp_grad_node *node);
 /* Lets what it saved go. */
 void amp_grad_node_spend(amp_grad_node *node);
 /* … and of the leaves that nobody else has saved the casts: their gradients have come, and they are written next. So packed forms of all

@@ -3,7 +3,7 @@
 #define AMP_CPU_SCATTER_H
 
 #include "cpu/index/index_walk.h"
-#include "steps/scatter_kinds.h"
+#include "steps/kinds.h"
 
 typedef struct amp_scatter_work amp_scatter_work;
 struct amp_scatter_work {

@@ -9,6 +9,7 @@
 #include "steps/attention_heads.h"
 #include "steps/conv.h"
 #include "steps/fft_lines.h"
+#include "steps/kinds.h"
 #include "steps/linalg.h"
 #include "steps/matmul.h"
 #include "steps/operands.h"
@@ -16,36 +17,7 @@
 #include "steps/reduce.h"
 #include "steps/rnn.h"
 #include "steps/rows.h"
-#include "steps/scatter_kinds.h"
 #include "steps/taps.h"
-
-/* What is computed of gradient g, parameter p, states (PyTorch's, in its order) and the numbers n, which are, after
- * n[0], the sign of the gradient (−1 where it is to grow), and n[1], how much of p is added to the gradient:
- *
- *              n[2]    n[3]      n[4]    n[5]      n[6]                  n[7]
- *     sgd      lr      momentum  kept    nesterov  first                          kept: 1 − dampening
- *     adam     keep    beta1     beta2   eps       lr/(1 − beta1ᵗ)       1/√(1 − beta2ᵗ)
- *     adagrad  lr/(1 + (t − 1)·lr_decay)  eps
- *     rmsprop  lr      alpha     eps     momentum  centered
- *     adadelta lr      rho       eps
- *     nadam    keep    beta1     beta2   eps·r     of the gradient       of the average        r: √(1 − beta2ᵗ)
- *     radam    keep    beta1     beta2   eps       of the average        whether √v divides
- *     adamax   lr/(1 − beta1ᵗ)   beta1   beta2     eps
- *
- * keep: what p is multiplied by before (decoupled weight decay: 1 − lr·decay). */
-typedef enum amp_update_kind {
-    AMP_UPDATE_SGD,
-    AMP_UPDATE_ADAM,
-    AMP_UPDATE_ADAGRAD,
-    AMP_UPDATE_RMSPROP,
-    AMP_UPDATE_ADADELTA,
-    AMP_UPDATE_NADAM,
-    AMP_UPDATE_RADAM,
-    AMP_UPDATE_ADAMAX,
-    AMP_UPDATE_KINDS
-} amp_update_kind;
-
-enum { AMP_UPDATE_STATES = 3 };
 
 /* Lists of `count` tensors: those of one parameter are of one shape, and their elements in the same order without gaps. */
 typedef struct amp_update {

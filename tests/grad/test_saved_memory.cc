@@ -114,9 +114,10 @@ TEST_F(SavedMemory, CastsOfWeightsGoAsTheirGradientsCome) {
 
 TEST_F(SavedMemory, CastsOfWeightsStayThatNoBackwardIsFor) {
     amp_cast_cache_clear();
+    amp_tensor *few = weight({8, WIDTH}, 98);
     const auto loss = [&] {
         Region region;
-        return op("sum", {op("linear", {x_, layers_[0].up})});
+        return op("sum", {op("linear", {few, layers_[0].up})});
     };
     loss();
     EXPECT_GT(cast_bytes(), 0u);
@@ -125,11 +126,116 @@ TEST_F(SavedMemory, CastsOfWeightsStayThatNoBackwardIsFor) {
     amp_scope_exit();
     const size_t forward = cast_bytes();
     EXPECT_GT(forward, 0u);
-    EXPECT_EQ(back(loss(), false, {x_}), AMP_OK) << "the weight's gradient was not asked for";
+    EXPECT_EQ(back(loss(), false, {few}), AMP_OK) << "the weight's gradient was not asked for";
     EXPECT_GE(cast_bytes(), forward);
     EXPECT_EQ(amp_tensor_set_requires_grad(layers_[0].up, false), AMP_OK);
     EXPECT_EQ(back(loss()), AMP_OK) << "nor is there one";
     EXPECT_GE(cast_bytes(), forward);
+}
+
+TEST_F(SavedMemory, PackedFormsBesideManyRowsGoWithTheirCallUnlessTheRecordReadsThemTwice) {
+    for (bool lower : {false, true}) {
+        amp_cast_cache_clear();
+        amp_tensor *losses[3];
+        for (int i = 0; i < 3; i++) {
+            if (lower) {
+                Region region;
+                losses[i] = op("sum", {op("linear", {x_, layers_[0].up})});
+            } else {
+                losses[i] = op("sum", {op("linear", {x_, layers_[0].up})});
+            }
+            EXPECT_EQ(cast_bytes() > 0, i > 0) << i;
+        }
+        EXPECT_EQ(numbers_of(losses[0]), numbers_of(losses[1]));
+        EXPECT_EQ(numbers_of(losses[0]), numbers_of(losses[2]));
+        for (amp_tensor *loss : losses) EXPECT_EQ(back(loss), AMP_OK) << amp_last_error();
+        EXPECT_EQ(cast_bytes(), 0u);
+    }
+}
+
+// What three products read is cast and saved once; alone in their regions they save it three times, and give the same bits.
+class SharedCast : public SavedMemory {
+  protected:
+    static constexpr size_t ONE = size_t(ROWS) * WIDTH * 2;
+    amp_tensor *product(amp_tensor *x, int i) {
+        return op("linear", {x, layers_[i].up});
+    }
+    // Bytes that were alive behind it beyond those of results; then the gradients of x_ and of three weights.
+    size_t run_three(bool together, std::vector<double> *gradients) {
+        Scope scope;
+        amp_tensor *x = op("mul", {x_, x_}), *y[3];
+        const size_t before = amp_memory_statistics().live_bytes - cast_bytes();
+        if (together) {
+            Region region;
+            for (int i = 0; i < 3; i++) y[i] = product(x, i);
+        }
+        for (int i = 0; i < 3 && !together; i++) {
+            Region region;
+            y[i] = product(x, i);
+        }
+        const size_t saved = amp_memory_statistics().live_bytes - cast_bytes() - before;
+        EXPECT_EQ(back(op("sum", {op("mul", {op("mul", {y[0], y[1]}), y[2]})})), AMP_OK) << amp_last_error();
+        for (amp_tensor *leaf : {x_, layers_[0].up, layers_[1].up, layers_[2].up}) {
+            for (double g : numbers_of(amp_tensor_grad(leaf))) gradients->push_back(g);
+            EXPECT_EQ(amp_tensor_zero_grad(leaf), AMP_OK);
+        }
+        return saved;
+    }
+};
+
+TEST_F(SharedCast, IsSavedOnceAndGivesTheSameBits) {
+    const int threads = amp_get_num_threads();
+    std::vector<double> apart;
+    const size_t three = run_three(false, &apart);
+    for (int count : {1, 2, 3}) {
+        EXPECT_EQ(amp_set_num_threads(count), AMP_OK);
+        std::vector<double> together;
+        const size_t one = run_three(true, &together);
+        EXPECT_GE(three, one + 2 * ONE);
+        EXPECT_EQ(apart, together) << count;
+    }
+    EXPECT_EQ(amp_set_num_threads(threads), AMP_OK);
+    EXPECT_EQ(cast_bytes(), 0u) << "its region ended, and the weights were gone over";
+}
+
+TEST_F(SharedCast, IsNotServedOnceItsSourceWasWritten) {
+    amp_tensor *x = op("mul", {x_, x_}), *before = nullptr, *after = nullptr, *by_hand = nullptr;
+    {
+        Region region;
+        before = product(x, 0);
+        EXPECT_EQ(call("add_", {x, x_}, {}, nullptr), AMP_OK) << amp_last_error();
+        after = product(x, 0);
+        static_cast<float *>(amp_data_mut(x))[0] = 1000;
+        by_hand = product(x, 0);
+    }
+    const std::vector<double> third = numbers_of(by_hand);
+    Region region;
+    amp_tensor *anew = op("add", {op("mul", {x_, x_}), x_});
+    EXPECT_NE(numbers_of(before), numbers_of(after));
+    EXPECT_EQ(numbers_of(product(anew, 0)), numbers_of(after));
+    static_cast<float *>(amp_data_mut(anew))[0] = 1000;
+    EXPECT_EQ(numbers_of(product(anew, 0)), third);
+    EXPECT_NE(numbers_of(after), third);
+}
+
+TEST_F(SharedCast, IsKeptOfNoLentMemoryAndInNoRegionWithoutACache) {
+    std::vector<float> lent(size_t(ROWS) * WIDTH, 1.0f);
+    const int64_t shape[2] = {ROWS, WIDTH};
+    amp_tensor *x = amp_from_memory(lent.data(), AMP_F32, 2, shape, nullptr, nullptr, nullptr);
+    ASSERT_NE(x, nullptr) << amp_last_error();
+    Region region;
+    const std::vector<double> ones = numbers_of(product(x, 0));
+    lent.assign(lent.size(), 2.0f); // which nobody was told of
+    std::vector<double> twos = numbers_of(product(x, 0));
+    for (double &number : twos) number /= 2;
+    EXPECT_EQ(ones, twos);
+    amp_autocast_args args = region_args();
+    args.cache_enabled.set = AMP_PRESENT;
+    args.cache_enabled.value = false;
+    Region without(args);
+    const size_t kept = cast_bytes();
+    product(op("mul", {x_, x_}), 0);
+    EXPECT_EQ(cast_bytes(), kept);
 }
 
 } // namespace

@@ -1,5 +1,4 @@
-/* Steps of optimizers over dense elements, in REAL, whose square root is ROOT and absolute value ABSOLUTE; NAME ends their names.
- * Formulas: PyTorch's documentation of torch.optim; src/steps/steps.h says what the numbers are. */
+/* Steps of optimizers over dense elements, in REAL, whose square root is ROOT and absolute value ABSOLUTE; NAME ends their names. */
 
 /* The larger; NaN where one is. */
 static inline REAL NAME(larger)(REAL a, REAL b) {
@@ -155,34 +154,17 @@ static void NAME(adamax)(const double *n, REAL *restrict p, const REAL *restrict
 typedef void NAME(function)(const double *n, REAL *restrict p, const REAL *restrict grad, REAL *const *state,
                             int64_t count);
 
-static NAME(function) * NAME(function_of)(const amp_update *u) {
+static NAME(function) * NAME(function_of)(const amp_update_block *b) {
     static NAME(function) *const functions[AMP_UPDATE_KINDS] = {
         [AMP_UPDATE_SGD] = NAME(sgd),           [AMP_UPDATE_ADAM] = NAME(adam),    [AMP_UPDATE_ADAGRAD] = NAME(adagrad),
         [AMP_UPDATE_RMSPROP] = NAME(rmsprop),   [AMP_UPDATE_NADAM] = NAME(nadam),  [AMP_UPDATE_RADAM] = NAME(radam),
         [AMP_UPDATE_ADADELTA] = NAME(adadelta), [AMP_UPDATE_ADAMAX] = NAME(adamax)};
-    if (u->kind == AMP_UPDATE_SGD && u->states[0]) return NAME(sgd_momentum);
-    if (u->kind == AMP_UPDATE_ADAM && u->states[2]) return NAME(amsgrad);
-    return functions[u->kind];
+    if (b->kind == AMP_UPDATE_SGD && b->states[0]) return NAME(sgd_momentum);
+    if (b->kind == AMP_UPDATE_ADAM && b->states[2]) return NAME(amsgrad);
+    return functions[b->kind];
 }
 
-/* Elements [begin, end) of a parameter, in blocks; what is of REAL is worked on where it lies. */
-static void NAME(run)(const amp_update *u, int64_t index, int64_t begin, int64_t end) {
-    enum { BLOCK = AMP_BLOCK_BYTES / sizeof(REAL) };
-    _Alignas(64) REAL buffers[2 + AMP_UPDATE_STATES][BLOCK];
-    NAME(function) *const function = NAME(function_of)(u);
-    const amp_tensor *parameter = u->parameters[index];
-    for (int64_t at = begin; at < end; at += BLOCK) {
-        const int64_t n = end - at < BLOCK ? end - at : BLOCK;
-        REAL *p = load(parameter, COMPUTE, at, n, buffers[0]), *states[AMP_UPDATE_STATES] = {NULL};
-        const REAL *g = load(u->gradients[index], COMPUTE, at, n, buffers[1]);
-        for (int k = 0; k < AMP_UPDATE_STATES; k++) {
-            if (u->states[k]) states[k] = load(u->states[k][index], COMPUTE, at, n, buffers[2 + k]);
-        }
-        function(u->numbers, p, g, states, n);
-        store(parameter, COMPUTE, at, n, p);
-        if (u->copies) store(u->copies[index], COMPUTE, at, n, p);
-        for (int k = 0; k < AMP_UPDATE_STATES; k++) {
-            if (u->states[k]) store(u->states[k][index], COMPUTE, at, n, states[k]);
-        }
-    }
+void ENTRY(const amp_update_block *b) {
+    REAL *const states[AMP_UPDATE_STATES] = {b->states[0], b->states[1], b->states[2]};
+    NAME(function_of)(b)(b->numbers, b->parameter, b->gradient, states, b->count);
 }

@@ -21,9 +21,10 @@ enum {
     LONG_BLOCKS = 8,        /* … and is of so many blocks: 256 of K */
     FAR_B_BYTES = 1 << 20, /* of a B that leaves L2 no more than so many panels are read at a time: of more streams … */
     FAR_PANELS = 4,        /* … each is slower */
-    BARRIER_COST = 5000,   /* in multiply-add vectors of FMA, as the next two */
-    STREAM_COST = 6,       /* bringing a row of a B panel into L1 costs as much as so many rows' products */
-    PACK_COST_SHIFT = 3,   /* packing an element of A costs 1/8 of a product vector */
+    STREAM_BYTES = 2 << 20,     /* C of more, in f32, leaves L2 before it is read */
+    BARRIER_COST = 5000,        /* in multiply-add vectors of FMA, as the next two */
+    STREAM_COST = 6,            /* bringing a row of a B panel into L1 costs as much as so many rows' products */
+    PACK_COST_SHIFT = 3,        /* packing an element of A costs 1/8 of a product vector */
     GROUP_B_BYTES = 384 * 1024, /* of B in L2: beside a raster, of the slices that one of A meets in a row */
     RASTER_BYTES = 1 << 20,     /* of a raster at most: half of L2, beside B and C */
     LINE_CYCLES = 4,            /* AMX, estimated, not measured: packing 64 bytes takes so long … */
@@ -530,11 +531,21 @@ static void run_chunk(const part *t) {
     }
 }
 
+/* A weight's gradient, most often, which nobody reads before those of other weights have come: written through the caches, its
+ * lines, two for each row of a tile, would be read from memory first. */
+static bool streams(const amp_gemm *g, const void *c) {
+    if (g->c_dtype != AMP_F32 || g->window || g->activation != AMP_GEMM_NONE) return false;
+    const bool has_lines = g->c_row_stride % 16 == 0 && (uintptr_t)c % 64 == 0;
+    return has_lines && g->m >= STREAM_BYTES / 4 / g->n;
+}
+
 AMP_HOT amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item) {
+    void *const c = (void *)at(g->c, g->c_dtype, item * g->c_batch_stride);
     return (amp_gemm_finish){
-        .c = (void *)at(g->c, g->c_dtype, item * g->c_batch_stride),
+        .c = c,
         .c_dtype = g->c_dtype,
         .c_row_stride = g->c_row_stride,
+        .streams = streams(g, c),
         .alpha = g->alpha,
         .beta = g->beta,
         .residual = g->residual ? at(g->residual, g->residual_dtype, item * g->residual_batch_stride) : NULL,

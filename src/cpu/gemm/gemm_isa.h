@@ -39,6 +39,8 @@ typedef struct amp_gemm_finish {
     void *c;
     amp_dtype c_dtype;
     int64_t c_row_stride;
+    bool
+        streams; /* C is f32, plain sums, its rows are whole lines, and it is more than stays near: may be written past the caches */
     float alpha, beta;
     const void *residual;
     amp_dtype residual_dtype;

@@ -57,6 +57,20 @@ static inline __attribute__((always_inline)) void store_whole(const amp_gemm_til
     }
 }
 
+/* Whole lines of C, past the caches. */
+static void stream_rows(const amp_gemm_tile *t, const float *from, float *c, const __m512 bias[2]) {
+    const int64_t pitch = t->panels * AMP_GEMM_BLOCK, stride = t->finish->c_row_stride;
+    for (int r = 0; r < t->rows; r++, from += pitch, c += stride) {
+        _mm512_stream_ps(c, _mm512_add_ps(_mm512_load_ps(from), bias[0]));
+        _mm512_stream_ps(c + 16, _mm512_add_ps(_mm512_load_ps(from + 16), bias[1]));
+    }
+}
+
+/* For amp_gemm_isa.end: what was streamed is seen by whoever is told that it is there. */
+static void end_streams(void) {
+    _mm_sfence();
+}
+
 /* Any other from `c`, of one function: unrolled for each shape of a tile, this would be most of the kernel's code. */
 static __attribute__((noinline)) void store_part(const amp_gemm_tile *t, int64_t row) {
     const amp_gemm_finish *const f = t->finish;
@@ -71,6 +85,10 @@ static __attribute__((noinline)) void store_part(const amp_gemm_tile *t, int64_t
         if (f->bias && high) bias[1] = (__m512)simd_load(f->bias, f->bias_dtype, column + 16, 1, high);
         const float *from = t->c + j;
         char *c = (char *)f->c + row * stride + column * size;
+        if (f->streams && lanes == 32) {
+            stream_rows(t, from, (float *)(void *)c, bias);
+            continue;
+        }
         for (int r = 0; r < t->rows; r++, from += pitch, c += stride) {
             const __m512 low = _mm512_add_ps(_mm512_load_ps(from), bias[0]);
             if (high)

@@ -19,6 +19,7 @@
 #include "cpu/registry/pool_resample.h"
 #include "cpu/registry/random_kernels.h"
 #include "cpu/registry/slopes.h"
+#include "cpu/registry/update.h"
 #include "cpu/registry/vector.h"
 
 typedef enum amp_kernel_family {

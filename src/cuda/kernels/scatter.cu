@@ -5,7 +5,7 @@
 #include "cuda/kernels/kernel.h"
 
 extern "C" {
-#include "steps/scatter_kinds.h"
+#include "steps/kinds.h"
 }
 
 /* ---- scatter, index_add, index_put ------------------------------------------------------------------------------- */

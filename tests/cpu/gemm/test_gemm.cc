@@ -309,6 +309,32 @@ TEST_P(GemmKernel, ResultsDoNotDependOnTheNumberOfThreadsNorOnOtherRows) {
     }
 }
 
+// C is 2.3 MB, and may be written past the caches; each row alone is not. Only where its rows are whole lines of cache.
+TEST_P(GemmKernel, ALargeResultHasTheBitsOfItsRows) {
+    for (Shape s : {Shape{770, 768, 64}, Shape{300, 2000, 40}, Shape{600, 1001, 33}}) {
+        Case data(in(), s, 31);
+        amp_gemm g = data.problem();
+        std::vector<float> rows(static_cast<size_t>(s.m * s.n)), row(static_cast<size_t>(s.n));
+        void *whole = aligned_alloc(64, static_cast<size_t>((s.m * s.n * 4 + 63) / 64 * 64));
+        for (int64_t i = 0; i < s.m; i++) {
+            g.a = data.a.as<float>() + i * s.k, g.m = 1, g.c = row.data();
+            ASSERT_EQ(AMP_OK, run(&g));
+            std::copy(row.begin(), row.end(), rows.begin() + i * s.n);
+        }
+        g = data.problem();
+        g.c = whole;
+        const int before = amp_get_num_threads();
+        for (int threads : {1, 2, 3}) {
+            amp_set_num_threads(threads);
+            memset(whole, 0, static_cast<size_t>(s.m * s.n) * 4);
+            ASSERT_EQ(AMP_OK, run(&g));
+            ASSERT_EQ(0, memcmp(rows.data(), whole, rows.size() * 4)) << threads << " threads, " << s.n;
+        }
+        amp_set_num_threads(before);
+        free(whole);
+    }
+}
+
 TEST_P(GemmKernel, ALongKOfManyRowsGivesTheBitsOfASingleRow) {
     const amp_isa isa = amp_kernel_at(GetParam())->isa;
     if (isa == AMP_ISA_REF || isa == AMP_ISA_AMX) GTEST_SKIP() << "its loops are the same for any K";
@@ -636,8 +662,13 @@ TEST(GemmPack, SizesThatOverflowAreZero) {
     EXPECT_EQ(0u, amp_gemm_packed_bytes(INT64_MAX, INT64_MAX));
 }
 
-TEST(GemmPack, BothOrdersAndAnyThreadsGiveTheSameBytes) {
-    const int64_t n = 530, k = 777;
+class GemmPackOf : public testing::TestWithParam<Shape> {};
+INSTANTIATE_TEST_SUITE_P(Shapes, GemmPackOf,
+                         testing::Values(Shape{0, 530, 777}, Shape{0, 33, 8500}, Shape{0, 8500, 33}));
+
+// All are of more bytes than L2 is taken to hold; two have rows of several pieces.
+TEST_P(GemmPackOf, BothOrdersAndAnyThreadsGiveTheSameBytes) {
+    const int64_t n = GetParam().n, k = GetParam().k;
     std::vector<float> b(static_cast<size_t>(n * k)), t(b.size());
     std::mt19937 random(1);
     std::uniform_real_distribution<float> value(-1.0f, 1.0f);
@@ -647,10 +678,12 @@ TEST(GemmPack, BothOrdersAndAnyThreadsGiveTheSameBytes) {
     Guarded one(amp_gemm_packed_bytes(n, k), 64), two(amp_gemm_packed_bytes(n, k), 64);
     ASSERT_EQ(AMP_OK, amp_gemm_pack(one.as<void>(), b.data(), AMP_F32, n, k, k, 1));
     const int before = amp_get_num_threads();
-    amp_set_num_threads(1);
-    ASSERT_EQ(AMP_OK, amp_gemm_pack(two.as<void>(), t.data(), AMP_F32, n, k, 1, n));
+    for (int threads : {1, 2, 3}) {
+        amp_set_num_threads(threads);
+        ASSERT_EQ(AMP_OK, amp_gemm_pack(two.as<void>(), t.data(), AMP_F32, n, k, 1, n));
+        EXPECT_EQ(0, memcmp(one.as<void>(), two.as<void>(), amp_gemm_packed_bytes(n, k))) << threads;
+    }
     amp_set_num_threads(before);
-    EXPECT_EQ(0, memcmp(one.as<void>(), two.as<void>(), amp_gemm_packed_bytes(n, k)));
 }
 
 // As in a file, where a matrix begins at any byte.

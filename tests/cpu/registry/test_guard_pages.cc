@@ -270,6 +270,16 @@ void run(amp_random_function *f, const amp_kernel &, Operands &m, int64_t n) {
     const float *in = m.input(n);
     f(m.output(n), in, n, &place, &numbers);
 }
+void run(amp_update_function *f, const amp_kernel &k, Operands &m, int64_t n) {
+    const double numbers[8] = {1, 0.01, 0.999, 0.9, 0.99, 1e-8, 0.01, 1.5};
+    const size_t size = amp_dtype_size(k.in);
+    amp_update_block b = {};
+    b.kind = AMP_UPDATE_ADAM, b.numbers = numbers, b.count = n;
+    b.gradient = m.input(n, k.in);
+    b.parameter = m.output(n, size);
+    for (void *&state : b.states) state = m.output(n, size);
+    f(&b);
+}
 // Families with tests of their own.
 bool has_own_test(amp_kernel_family family) {
     return family == AMP_KERNEL_GEMM || family == AMP_KERNEL_GEMM_PACK || family == AMP_KERNEL_DEPTHWISE ||
