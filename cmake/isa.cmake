@@ -68,15 +68,15 @@ function(amp_apply_isa sources_variable)
                 # Half of a sanitized build went into these; the same bodies are seen as ref, addresses in all of them.
                 set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined)
             endif()
-            if(name MATCHES "^(formula|columns)_") # plain C, made into vectors by the compiler; nobody reads errno or exception flags
+            if(name MATCHES "^(formula|columns|update)_") # plain C, made into vectors by the compiler; nobody reads errno or exception flags
                 set(vectorise -fno-math-errno -fno-trapping-math)
                 if(isa STREQUAL avx512)
                     list(APPEND vectorise -mprefer-vector-width=512)
                 endif()
                 set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${vectorise})
             endif()
-            if(name MATCHES "^update_" AND CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT isa STREQUAL "ref") # the same, of loops of any length
-                set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno -fno-trapping-math -fvect-cost-model=dynamic)
+            if(name MATCHES "^update_" AND CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT isa STREQUAL "ref") # … of loops of any length
+                set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic)
             endif()
         elseif(CMAKE_C_COMPILER_ID STREQUAL GNU AND source MATCHES "/src/(cpu|ops|steps|machine)/")
             # gcc's -O2 vectorises only loops of known length, clang's all; and nobody reads the exception flags, for the
