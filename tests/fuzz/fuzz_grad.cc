@@ -336,6 +336,16 @@ double left_of_parts(const Result &exact, const Tensor &argument) {
     return std::isfinite(result) && size > 0 ? 64 * op_calls::unit_of(AMP_F32) * result / size : 0;
 }
 
+// A deviation's gradient is of x less the mean, over the deviation: of values that lie close together the first has few digits left,
+// though of two values all that comes of it is a sign.
+double left_of_deviations(const Call &wide, const Result &exact) {
+    if (wide.op.rfind("std", 0) != 0) return 0;
+    double least = INFINITY;
+    const Tensor deviations = as_doubles(exact.outputs[0]);
+    for (size_t i = 0; i < count_of(deviations); i++) least = std::min(least, std::fabs(doubles(deviations)[i]));
+    return least > 0 ? 64 * op_calls::unit_of(AMP_F32) * largest(wide.tensors[0]) / least : 0;
+}
+
 // The gradient in `dtype` beside that of the same values in f64: rounding moves either as far as it moves arguments.
 void check_narrow(const Call &narrow, const Mask &wanted, const Result &got, amp_dtype dtype) {
     if (is_another_function(narrow)) return;
@@ -346,8 +356,8 @@ void check_narrow(const Call &narrow, const Mask &wanted, const Result &got, amp
     if (!measure_moves(wide, wanted, exact, dtype, &moved)) return;
     for (size_t k = 0; k < wanted.size(); k++) {
         const double size = largest(exact.gradients[k]), error = apart(got.gradients[k], exact.gradients[k]);
-        const double allowed =
-            64 * (moved[k] + op_calls::unit_of(dtype) * size) + 1e-7 + left_of_parts(exact, wide.tensors[k]);
+        const double allowed = 64 * (moved[k] + op_calls::unit_of(dtype) * size) + 1e-7 +
+                               left_of_parts(exact, wide.tensors[k]) + left_of_deviations(wide, exact);
         if (error <= allowed || !std::isfinite(size) || !std::isfinite(moved[k])) continue;
         char text[160];
         std::snprintf(text, sizeof text,
