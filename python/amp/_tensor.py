@@ -1,0 +1,199 @@
+"""What Python adds to Tensor: operators, indices, NumPy."""
+import array
+import sys
+import warnings
+
+from amp import _amp
+from amp._amp import Op, Tensor
+from amp._indexing import get_item, set_item
+
+# Operators that have a form for `2 + x`, those that have none, and those of one tensor: their ops.
+_BOTH_SIDES = {"add": "add", "sub": "sub", "mul": "mul", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+               "xor": "bitwise_xor"}
+_LEFT_ONLY = {"truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow", "lshift": "bitwise_left_shift",
+              "rshift": "bitwise_right_shift", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+_IN_PLACE = {"iadd": "add_", "isub": "sub_", "imul": "mul_", "itruediv": "div_", "iand": "bitwise_and_",
+             "ior": "bitwise_or_", "ixor": "bitwise_xor_", "ifloordiv": "floor_divide_", "imod": "remainder_",
+             "ipow": "pow_"}
+_ONE = {"neg": "neg", "abs": "abs", "invert": "bitwise_not"}
+_COMMUTE = {"add", "mul", "and", "or", "xor"}
+# x.float(): the dtype of that name.
+_CONVERSIONS = {"double": _amp.float64, "float": _amp.float32, "half": _amp.float16, "bfloat16": _amp.bfloat16,
+                "long": _amp.int64, "int": _amp.int32, "short": _amp.int16, "char": _amp.int8, "byte": _amp.uint8,
+                "bool": _amp.bool}
+
+
+def _operator(name, **options):
+    return Op(name, f"{name}_out", None, operator=True, **options)
+
+
+def _as_tensor(number, like):
+    """A number as a tensor without dimensions, of a dtype that gives way to that of `like`."""
+    if isinstance(number, (bool, int)):
+        return tensor(number)
+    floating = like.dtype.is_floating_point or like.dtype.is_complex
+    return tensor(number, dtype=_amp.complex128 if isinstance(number, complex) else like.dtype if floating else None)
+
+
+def _from_right(op):
+    """`2 - x`, where the op wants a tensor first."""
+    def operator(self, other):
+        if isinstance(other, (bool, int, float, complex)):
+            other = _as_tensor(other, self)
+        return op(other, self)
+    return operator
+
+
+def _rpow(self, other):
+    return _operator("pow")(other, self)
+
+
+def _conversion(dtype):
+    def convert(self):
+        return self.to(dtype)
+    convert.__doc__ = f"self.to({dtype!r})"
+    return convert
+
+
+# ---- NumPy ------------------------------------------------------------------------------------------------------------
+
+def _bfloat16_of_numpy():
+    """The dtype of ml_dtypes, or None."""
+    try:
+        import ml_dtypes  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        return None
+    return ml_dtypes.bfloat16
+
+
+def _numpy(self):
+    """The same memory as an array of NumPy's. bfloat16 is that of ml_dtypes, or else its bits as uint16. Whoever writes to it
+    tells the tensor: x.mark_dirty()."""
+    import numpy  # pylint: disable=import-outside-toplevel
+    if self.dtype is not _amp.bfloat16:
+        return numpy.asarray(memoryview(self))
+    bfloat16 = _bfloat16_of_numpy()
+    if bfloat16 is None:
+        warnings.warn("NumPy has no bfloat16, and ml_dtypes is not installed: these are its bits, as uint16", stacklevel=2)
+    return numpy.asarray(memoryview(self._bits())).view(bfloat16 or numpy.uint16)
+
+
+def _array(self, dtype=None, copy=None):
+    found = self.numpy()
+    if dtype is not None and found.dtype != dtype:
+        return found.astype(dtype)
+    return found.copy() if copy else found
+
+
+def from_numpy(array_):
+    """A tensor over the memory of an array, without a copy; it keeps the array alive. Whoever writes to the array tells the
+    tensor: x.mark_dirty()."""
+    dtype = getattr(array_, "dtype", None)
+    if getattr(dtype, "name", "") == "bfloat16":
+        return _amp.from_buffer(array_.view("uint16"), _amp.bfloat16)
+    if dtype is not None and getattr(dtype, "byteorder", "=") == (">" if sys.byteorder == "little" else "<"):
+        raise TypeError(f"from_numpy: {dtype!r} is of the other byte order: array.astype(dtype.newbyteorder('=')) first")
+    return _amp.from_buffer(array_)
+
+
+def from_dlpack(other):
+    """A tensor over the memory of another library's, without a copy."""
+    try:
+        capsule = other.__dlpack__(max_version=(1, 0))
+    except TypeError:  # of an older protocol
+        capsule = other.__dlpack__()
+    return _amp.from_capsule(capsule)
+
+
+# ---- Tensors from Python's numbers --------------------------------------------------------------------------------------
+
+def _flatten(data, shape, depth, numbers):
+    """Numbers in nested lists, row by row; `shape` grows with the first of each depth."""
+    if not isinstance(data, (list, tuple)):
+        if depth != len(shape):
+            raise ValueError("tensor: lists of one depth are wanted")
+        numbers.append(data.item() if hasattr(data, "item") else data)
+        return
+    if depth == len(shape):
+        if numbers:
+            raise ValueError("tensor: lists of one depth are wanted")
+        shape.append(len(data))
+    if len(data) != shape[depth]:
+        raise ValueError(f"tensor: lists of one length are wanted, not of {shape[depth]} and {len(data)}")
+    for item in data:
+        _flatten(item, shape, depth + 1, numbers)
+
+
+# Kinds of numbers, the widest first: the letter of an array, what it is read as, and the dtype of a tensor of such.
+_KINDS = [(complex, "d", _amp.complex128, _amp.complex64), (float, "d", _amp.float64, _amp.float32),
+          (int, "q", _amp.int64, _amp.int64), (bool, "b", _amp.int8, _amp.bool)]
+
+
+def _tensor_of(numbers, shape, dtype):
+    """A tensor of numbers in a row; of a kind that all of them fit."""
+    kinds = set(map(type, numbers)) or {float}
+    kind, letter, read_as, natural = next((row for row in _KINDS if row[0] in kinds), _KINDS[1])
+    if kind is complex:
+        numbers = [part for n in map(complex, numbers) for part in (n.real, n.imag)]
+    flat = _amp.from_buffer(memoryview(array.array(letter, numbers)).cast("B"), read_as)
+    return flat.reshape(shape).to(dtype or natural, copy=True)
+
+
+def tensor(data, dtype=None, requires_grad=False):
+    """A tensor with a copy of data: a number, nested lists of numbers, an array, a tensor. Without a dtype numbers become
+    float32, int64, bool or complex64."""
+    if isinstance(data, Tensor):
+        made = data.detach().clone() if dtype is None else data.detach().to(dtype, copy=True)
+    elif hasattr(data, "__dlpack__") or hasattr(data, "__array_interface__") and getattr(data, "shape", ()) != ():
+        made = tensor(from_numpy(data), dtype)
+    else:
+        shape, numbers = [], []
+        _flatten(data, shape, 0, numbers)
+        made = _tensor_of(numbers, shape, dtype)
+    return made.requires_grad_() if requires_grad else made
+
+
+# ---- Put together --------------------------------------------------------------------------------------------------------
+
+def _iterate(self):
+    return iter(self.unbind(0))
+
+
+def _format(self, spec):
+    return format(self.item(), spec) if self.ndim == 0 and spec else repr(self)
+
+
+def _deepcopy(self, memo):
+    copy = self.detach().clone().requires_grad_(self.requires_grad)
+    memo[id(self)] = copy
+    return copy
+
+
+def _add_operators():
+    for name, op in {**_BOTH_SIDES, **_LEFT_ONLY}.items():
+        setattr(Tensor, f"__{name}__", _operator(op))
+    for name, op in _BOTH_SIDES.items():
+        commutes = name in _COMMUTE
+        setattr(Tensor, f"__r{name}__", _operator(op, swapped=False) if commutes else _from_right(_operator(op)))
+    for name in ("truediv", "floordiv", "mod", "lshift", "rshift"):
+        setattr(Tensor, f"__r{name}__", _from_right(_operator(_LEFT_ONLY[name])))
+    for name, op in {**_IN_PLACE, **_ONE}.items():
+        if hasattr(Tensor, op):
+            setattr(Tensor, f"__{name}__", _operator(op))
+    Tensor.__rpow__ = _rpow
+    Tensor.__hash__ = object.__hash__
+
+
+def _add_methods():
+    for name, dtype in _CONVERSIONS.items():
+        setattr(Tensor, name, _conversion(dtype))
+    methods = {"__getitem__": get_item, "__setitem__": set_item, "__iter__": _iterate, "__array__": _array,
+               "__format__": _format, "__deepcopy__": _deepcopy, "numpy": _numpy, "__array_ufunc__": None,
+               "T": property(lambda self: self.t() if self.ndim <= 2 else self.permute(*reversed(range(self.ndim)))),
+               "mT": property(lambda self: self.transpose(-2, -1))}
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
+
+
+_add_operators()
+_add_methods()
