@@ -162,7 +162,10 @@ def functions(name, rows, first, indent):
 
 
 def stub(names):
-    out = STUB_HEAD.rstrip("\n").split("\n")
+    out = STUB_HEAD.rstrip("\n").split("\n") + ["", "__all__ = ["]
+    for name, rows in names.items():
+        out.append("    " + " ".join(f'"{form}",' for form in [name] + [name + "_"] * any("_" in op.forms for op in rows)))
+    out.append("]")
     for name, rows in names.items():
         if results(rows):
             out += ["", f"class {result_class(name)}(NamedTuple):", *[f"    {field}: Tensor" for field in results(rows)]]

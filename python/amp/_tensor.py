@@ -2,6 +2,7 @@
 import array
 import sys
 import warnings
+from typing import Any, List, Union
 
 from amp import _amp
 from amp._amp import Op, Tensor
@@ -85,7 +86,7 @@ def _array(self, dtype=None, copy=None):
     return found.copy() if copy else found
 
 
-def from_numpy(array_):
+def from_numpy(array_: Any) -> Tensor:
     """A tensor over the memory of an array, without a copy; it keeps the array alive. Whoever writes to the array tells the
     tensor: x.mark_dirty()."""
     dtype = getattr(array_, "dtype", None)
@@ -96,7 +97,7 @@ def from_numpy(array_):
     return _amp.from_buffer(array_)
 
 
-def from_dlpack(other):
+def from_dlpack(other: Any) -> Tensor:
     """A tensor over the memory of another library's, without a copy."""
     try:
         capsule = other.__dlpack__(max_version=(1, 0))
@@ -139,7 +140,7 @@ def _tensor_of(numbers, shape, dtype):
     return flat.reshape(shape).to(dtype or natural, copy=True)
 
 
-def tensor(data, dtype=None, requires_grad=False):
+def tensor(data: Any, dtype: Union[_amp.dtype, str, None] = None, requires_grad: bool = False) -> Tensor:
     """A tensor with a copy of data: a number, nested lists of numbers, an array, a tensor. Without a dtype numbers become
     float32, int64, bool or complex64."""
     if isinstance(data, Tensor):
@@ -147,7 +148,8 @@ def tensor(data, dtype=None, requires_grad=False):
     elif hasattr(data, "__dlpack__") or hasattr(data, "__array_interface__") and getattr(data, "shape", ()) != ():
         made = tensor(from_numpy(data), dtype)
     else:
-        shape, numbers = [], []
+        shape: List[int] = []
+        numbers: List[Any] = []
         _flatten(data, shape, 0, numbers)
         made = _tensor_of(numbers, shape, dtype)
     return made.requires_grad_() if requires_grad else made

@@ -1,7 +1,10 @@
 """What arguments may be, for type checkers."""
 from __future__ import annotations
 
-from typing import Any, Protocol, Sequence, Union
+from typing import TYPE_CHECKING, Any, Protocol, Sequence, Union
+
+if TYPE_CHECKING:
+    from amp._amp import Tensor
 
 
 class SupportsDLPack(Protocol):
@@ -10,10 +13,7 @@ class SupportsDLPack(Protocol):
     def __dlpack__(self, *, stream: Any = ...) -> Any: ...
 
 
-Array = Union[SupportsDLPack, "Tensor"]  # noqa: F821
+Array = Union[SupportsDLPack, "Tensor"]
 Number = Union[int, float, complex]
 Sizes = Union[int, Sequence[int]]
 Factors = Union[float, Sequence[float]]
-
-if False:  # pylint: disable=using-constant-test
-    from amp._amp import Tensor

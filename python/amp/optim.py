@@ -1,11 +1,16 @@
 """Optimizers, under PyTorch's names: `optim.AdamW(params, lr=3e-4)`. A list of parameters, or of groups:
 `[{"params": […], "lr": 1e-3}, …]`. Options are those of torch.optim, and master_weights: an f32 copy of each 16-bit parameter
 is what is updated."""
+from typing import Any, Dict, Iterable, List, Tuple, Union
+
 from amp import _amp
 from amp._amp import Tensor
 
+Parameters = Union[Iterable[Tensor], Iterable[Dict[str, Any]], Dict[str, Tensor]]
+Options = Dict[str, Any]
 
-def _options(options):
+
+def _options(options: Options) -> Options:
     """PyTorch's betas are two options here."""
     options = dict(options)
     if "betas" in options:
@@ -13,63 +18,64 @@ def _options(options):
     return options
 
 
-def _groups(parameters):
+def _groups(parameters: Parameters) -> List[Tuple[Any, Options]]:
     """[(tensors, options)]."""
-    listed = list(parameters.values() if isinstance(parameters, dict) else parameters)
+    listed: List[Any] = list(parameters.values() if isinstance(parameters, dict) else parameters)
     if listed and isinstance(listed[0], dict):
         return [(group["params"], {k: v for k, v in group.items() if k != "params"}) for group in listed]
     return [(listed, {})]
 
 
+def _listed(tensors: Any) -> List[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
 class Optimizer:
     """What all optimizers have."""
 
-    def __init__(self, params, **options):
-        groups, defaults = _groups(params), _options(options)
-        self._optimizer = None
-        for tensors, own in groups:
-            tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-            self._add(tensors, defaults, _options(own))
+    def __init__(self, params: Parameters, **options: Any) -> None:
+        (tensors, own), *others = _groups(params)
+        self._defaults = _options(options)
+        self._optimizer = _amp.Optimizer(type(self).__name__, _listed(tensors), {**self._defaults, **_options(own)})
+        self._defaults.pop("master_weights", None)  # of the optimizer as a whole
+        for tensors, own in others:
+            self._add(tensors, own)
 
-    def _add(self, tensors, defaults, own):
-        if self._optimizer is None:  # the first group's options are the optimizer's, so that of another group they must be said
-            self._defaults = defaults
-            self._optimizer = _amp.Optimizer(type(self).__name__, tensors, {**defaults, **own})
-        else:
-            first_says = {k: v for k, v in self._defaults.items() if k != "master_weights"}
-            self._optimizer.add_group(tensors, {**first_says, **own})
+    def _add(self, tensors: Any, own: Options) -> None:
+        """A group: what it does not say itself is as the optimizer was told, not as the first group."""
+        self._optimizer.add_group(_listed(tensors), {**self._defaults, **_options(own)})
 
-    def add_param_group(self, group):
+    def add_param_group(self, group: Options) -> None:
         """Adds {"params": […]} with options of its own."""
-        (tensors, own), = _groups([group])
-        self._add([tensors] if isinstance(tensors, Tensor) else list(tensors), self._defaults, _options(own))
+        for tensors, own in _groups([group]):
+            self._add(tensors, own)
 
-    def step(self):
+    def step(self) -> None:
         """Updates every parameter that has a gradient."""
         self._optimizer.step()
 
-    def zero_grad(self):
+    def zero_grad(self) -> None:
         """Takes the gradient of each parameter away."""
         self._optimizer.zero_grad()
 
-    def get(self, option, group=0):
+    def get(self, option: str, group: int = 0) -> float:
         """An option of a group: opt.get("lr")."""
         return self._optimizer.get(group, option)
 
-    def set(self, option, value, group=-1):
+    def set(self, option: str, value: float, group: int = -1) -> None:
         """Sets an option from the next step on; group -1 is all of them."""
         self._optimizer.set(group, option, value)
 
     @property
-    def group_count(self):
+    def group_count(self) -> int:
         """How many groups there are."""
         return self._optimizer.group_count()
 
-    def state_dict(self):
+    def state_dict(self) -> Dict[str, Tensor]:
         """The state as tensors by name, as amp.save_file takes them: shared, not copied."""
         return self._optimizer.state()
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: Dict[str, Tensor]) -> None:
         """Takes the values of a state of an optimizer of the same kind, groups and parameters."""
         self._optimizer.load_state(dict(state))
 
