@@ -31,7 +31,7 @@ Python3_add_library(amp_python MODULE WITH_SOABI ${python_sources})
 target_link_libraries(amp_python PRIVATE amp)
 target_compile_options(amp_python PRIVATE -Wno-pedantic) # the slots of types are functions in void pointers
 set_target_properties(amp_python PROPERTIES OUTPUT_NAME _amp LIBRARY_OUTPUT_DIRECTORY ${python_dir}/amp
-    C_VISIBILITY_PRESET hidden INSTALL_RPATH "$ORIGIN/lib")
+    C_VISIBILITY_PRESET hidden)
 
 # What is written in Python is linked to, so that an edit needs no build.
 file(GLOB python_files CONFIGURE_DEPENDS python/amp/*.py python/amp/*.pyi python/amp/py.typed)

@@ -2,8 +2,8 @@
 scripts/setup packages installs; nothing from the network. The library and what it needs lie in amp/lib of the wheel, so that it
 needs of a system only the C and C++ run-time libraries. The CUDA module is not in it.
 
-AMP_WHEEL_BUILD names the folder that it is built in (build/wheel). Without a work tree there is no source archive to build from:
-build_sdist packs the project's files as git knows them.
+It is built in build/wheel; AMP_WHEEL_BUILD names a folder where everything is built already, and is taken from there. A source
+archive has the project's files as git knows them; oneDNN it has not: CMake must find one.
 """
 import base64
 import gzip
@@ -65,26 +65,37 @@ def run(*command):
 
 # ---- The tree ---------------------------------------------------------------------------------------------------------
 
-def build_tree(stage):
-    """What is in the wheel, below stage/amp."""
-    build = Path(os.environ.get("AMP_WHEEL_BUILD", ROOT / "build/wheel"))
+def built():
+    """The folder that everything is built in."""
+    if "AMP_WHEEL_BUILD" in os.environ:
+        return Path(os.environ["AMP_WHEEL_BUILD"])
+    build = ROOT / "build/wheel"
     run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DAMP_CUDA=OFF", "-DAMP_PYTHON=ON",
         "-DBUILD_TESTING=OFF", "-DAMP_BENCH=OFF", "-DCMAKE_INSTALL_LIBDIR=lib", f"-DPython3_EXECUTABLE={sys.executable}",
         f"-DPython3_INCLUDE_DIR={sysconfig.get_paths()['include']}")
     run("cmake", "--build", build, "--target", "amp_python", "--parallel", os.cpu_count() or 1)
+    return build
+
+
+def build_tree(stage):
+    """Makes what is in the wheel, below stage/amp. Returns the folder of documents there."""
+    build, package = built(), stage / "amp"
+    documents = cached(build, "CMAKE_INSTALL_DOCDIR") or "share/doc/amp"
+    libraries = cached(build, "CMAKE_INSTALL_LIBDIR")
     run("cmake", "--install", build, "--component", "python", "--prefix", stage, "--strip")
-    run("cmake", "--install", build, "--component", "runtime", "--prefix", stage / "amp", "--strip")
-    documents = stage / "amp" / sysconfig_of(build, "CMAKE_INSTALL_DOCDIR")
-    run("cmake", "-DCPACK_GENERATOR=TGZ", f"-DCPACK_TEMPORARY_INSTALL_DIRECTORY={stage / 'amp'}", "-DCPACK_AMP_LIBRARIES=lib",
-        "-DCPACK_AMP_PRIVATE_DIR=lib/amp", "-DCPACK_AMP_PROGRAMS=bin", f"-DCPACK_AMP_DOCUMENTS={documents.relative_to(stage / 'amp')}",
-        "-P", ROOT / "cmake/packages/bundle.cmake")
-    return documents
+    run("cmake", "--install", build, "--component", "runtime", "--prefix", package, "--strip")
+    run("cmake", "-DCPACK_GENERATOR=TGZ", f"-DCPACK_TEMPORARY_INSTALL_DIRECTORY={package}", f"-DCPACK_AMP_LIBRARIES={libraries}",
+        f"-DCPACK_AMP_PRIVATE_DIR={libraries}/amp", "-DCPACK_AMP_PROGRAMS=bin", f"-DCPACK_AMP_DOCUMENTS={documents}", "-P",
+        ROOT / "cmake/packages/bundle.cmake")
+    for extension in package.glob("_amp.*.so"):
+        run("patchelf", "--set-rpath", f"$ORIGIN/{libraries}", extension)
+    return package / documents
 
 
-def sysconfig_of(build, name):
-    """A variable of CMake's cache, or what GNUInstallDirs makes of it where it is empty."""
+def cached(build, name):
+    """A variable of CMake's cache; None where it is empty."""
     found = re.search(rf"^{name}:\w+=(.+)$", (build / "CMakeCache.txt").read_text(), re.M)
-    return found[1] if found else "share/doc/amp"
+    return found[1] if found else None
 
 
 def wheel_files(stage, documents):
@@ -102,7 +113,7 @@ def wheel_files(stage, documents):
 
 def soname(stage):
     """libamp.so.0.1."""
-    library = next((stage / "amp/lib").glob("libamp.so.*"))
+    library = next((stage / "amp").rglob("libamp.so.*"))
     shown = subprocess.run(["patchelf", "--print-soname", library], check=True, capture_output=True, text=True)
     return shown.stdout.strip()
 
