@@ -1,6 +1,9 @@
 /* Memory shared with NumPy and the others, without a copy: Python's buffers and DLPack. Both go through libamp's DLPack,
  * which knows of read-only memory and keeps what it lends alive. */
 #include "amp/dlpack.h"
+
+#include <stdatomic.h>
+
 #include "binding.h"
 
 /* ---- Formats of Python's buffers (struct's letters) ---------------------------------------------------------------- */
@@ -99,6 +102,7 @@ typedef struct borrowed {
     DLManagedTensorVersioned managed;
     Py_buffer view;
     int64_t shape[AMP_MAX_RANK], strides[AMP_MAX_RANK];
+    struct borrowed *next; /* among those to be freed */
 } borrowed;
 
 static void free_borrowed(borrowed *b) {
@@ -106,12 +110,33 @@ static void free_borrowed(borrowed *b) {
     PyMem_RawFree(b);
 }
 
-/* The last tensor may go on any thread, and after Python. */
+/* Buffers whose tensors went where the interpreter was not held. */
+static _Atomic(borrowed *) left_behind;
+
+static int free_left_behind(void *unused) {
+    (void)unused;
+    borrowed *b = atomic_exchange(&left_behind, NULL);
+    while (b) {
+        borrowed *next = b->next;
+        free_borrowed(b);
+        b = next;
+    }
+    return 0;
+}
+
+/* The last tensor may go on any thread, and after Python. Whoever lets it go may hold a lock of libamp's that another thread,
+ * which has the interpreter, waits for: so nobody waits for the interpreter here. */
 static void delete_borrowed(DLManagedTensorVersioned *managed) {
+    borrowed *b = managed->manager_ctx;
     if (!Py_IsInitialized()) return;
-    const PyGILState_STATE state = PyGILState_Ensure();
-    free_borrowed(managed->manager_ctx);
-    PyGILState_Release(state);
+    if (PyGILState_Check()) {
+        free_borrowed(b);
+        return;
+    }
+    b->next = atomic_load(&left_behind);
+    while (!atomic_compare_exchange_weak(&left_behind, &b->next, b)) {
+    }
+    (void)Py_AddPendingCall(free_left_behind, NULL); /* where there is no room, the next buffer that comes in does it */
 }
 
 static const DLDataType dlpack_dtypes[AMP_DTYPE_COUNT] = {
@@ -169,6 +194,7 @@ static int describe_buffer(borrowed *b, amp_dtype asked) {
 }
 
 PyObject *tensor_from_buffer(PyObject *object, amp_dtype dtype) {
+    (void)free_left_behind(NULL);
     borrowed *b = PyMem_RawCalloc(1, sizeof *b);
     if (!b) return PyErr_NoMemory();
     if (PyObject_GetBuffer(object, &b->view, PyBUF_STRIDES | PyBUF_FORMAT) < 0) {

@@ -3,7 +3,9 @@ import gc
 import os
 import tempfile
 import threading
+import tracemalloc
 import unittest
+import weakref
 
 import numpy as np
 
@@ -218,7 +220,50 @@ class Errors(unittest.TestCase):
         self.assertEqual(amp.memory_statistics()["live_tensors"], before)
 
 
+    def test_no_objects_are_left(self):
+        """Python's own memory: references that are not given back."""
+        def calls():
+            x = amp.from_numpy(np.ones((3, 4), np.float32))
+            x.sum(dim=1, keepdim=True), x.split(1), x.max(dim=1), amp.cat([x, x]), x.view(2, 6), x[0, 1:], x.shape, x.dtype
+            x.relu_(), amp.relu(x, out=amp.zeros(3, 4)), amp.from_dlpack(x), np.from_dlpack(x), memoryview(x), x.tolist()
+            for call, kinds, _ in self.WRONG:
+                try:
+                    call()
+                except kinds:
+                    pass
+
+        for _ in range(200):
+            calls()
+        gc.collect()
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(500):
+            calls()
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        self.assertLess(grown, 500 * 16)  # not an object a round
+
+
 class Threads(unittest.TestCase):
+    def test_buffers_go_on_other_threads(self):
+        """What a backward lets go of, it lets go of without the interpreter."""
+        class Array(np.ndarray):
+            pass
+
+        gone = []
+        for _ in range(20):
+            array = np.ones(8, np.float32).view(Array)
+            gone.append(weakref.ref(array))
+            leaf = amp.ones(8).requires_grad_()
+            loss = (leaf * amp.from_numpy(array)).sum()
+            del array
+            loss.backward()
+            del loss
+        amp.from_numpy(np.ones(1))
+        gc.collect()
+        self.assertEqual([ref() for ref in gone], [None] * 20)
+
     def test_at_once(self):
         a = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
         wanted, failures = amp.matmul(a, a).tolist(), []
