@@ -38,7 +38,7 @@ Name: {NAME}
 Version: {version()}
 Summary: Automatic mixed precision on CPUs
 License: Apache-2.0
-Requires-Python: >=3.9
+Requires-Python: >=3.10
 Provides-Extra: numpy
 Requires-Dist: numpy; extra == "numpy"
 Provides-Extra: bfloat16

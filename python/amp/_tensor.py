@@ -165,6 +165,18 @@ def _format(self, spec):
     return format(self.item(), spec) if self.ndim == 0 and spec else repr(self)
 
 
+def _rebuild(data, dtype, shape, requires_grad):
+    """What a pickle holds."""
+    flat = _amp.from_buffer(bytearray(data), dtype)
+    return flat.reshape(shape).clone().requires_grad_(requires_grad)
+
+
+def _reduce(self):
+    dense = self.detach().contiguous()
+    data = memoryview(dense._bits() if self.dtype is _amp.bfloat16 else dense).tobytes()
+    return _rebuild, (data, self.dtype.name, self.shape, self.requires_grad)
+
+
 def _deepcopy(self, memo):
     copy = self.detach().clone().requires_grad_(self.requires_grad)
     memo[id(self)] = copy
@@ -190,7 +202,7 @@ def _add_methods():
     for name, dtype in _CONVERSIONS.items():
         setattr(Tensor, name, _conversion(dtype))
     methods = {"__getitem__": get_item, "__setitem__": set_item, "__iter__": _iterate, "__array__": _array,
-               "__format__": _format, "__deepcopy__": _deepcopy, "numpy": _numpy, "__array_ufunc__": None,
+               "__format__": _format, "__reduce__": _reduce, "__deepcopy__": _deepcopy, "numpy": _numpy, "__array_ufunc__": None,
                "T": property(lambda self: self.t() if self.ndim <= 2 else self.permute(*reversed(range(self.ndim)))),
                "mT": property(lambda self: self.transpose(-2, -1))}
     for name, method in methods.items():

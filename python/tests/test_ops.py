@@ -1,5 +1,7 @@
 """Ops of each family against NumPy, on random data; how they are called; what operators and indices mean."""
+import copy
 import itertools
+import pickle
 import unittest
 
 import numpy as np
@@ -194,6 +196,15 @@ class Making(unittest.TestCase):
                 self.assertEqual(np.array(made.tolist()).tolist(), np.array(data).tolist())
         with self.assertRaises(ValueError):
             amp.tensor([[1, 2], [3]])
+
+    def test_copies_and_pickles(self):
+        for x in (amp.randn(3, 4).t(), amp.ones(2, dtype=amp.bfloat16), amp.tensor([]), amp.tensor(True), amp.tensor(1j),
+                  amp.ones(2).requires_grad_()):
+            for back in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), copy.copy(x)):
+                self.assertEqual((back.tolist(), back.dtype, back.shape, back.requires_grad),
+                                 (x.tolist(), x.dtype, x.shape, x.requires_grad))
+                self.assertIsNot(back, x)
+        self.assertIs(copy.deepcopy(amp.float32), amp.float32)
 
     def test_items(self):
         self.assertEqual(amp.tensor(2**62 + 1).item(), 2**62 + 1)
