@@ -36,7 +36,8 @@ def our_cases():
 
 
 def torch_cases(torch):
-    a, b, x, w = torch.randn(1), torch.randn(1), torch.randn(1, WIDTH), torch.randn(WIDTH, WIDTH)
+    a, b, x = torch.randn(1), torch.randn(1), torch.randn(1, WIDTH)
+    w = torch.randn(WIDTH, WIDTH).requires_grad_()  # autocast keeps casts of such only
     linear = torch.nn.functional.linear
     return {"add": lambda: torch.add(a, b), "a + b": lambda: a + b, "mul": lambda: torch.mul(a, b), "a.mul(b)": lambda: a.mul(b),
             "a + 1.0": lambda: a + 1.0, "sum dim=0": lambda: torch.sum(a, dim=0), "linear_region": lambda: linear(x, w)}
@@ -73,6 +74,7 @@ def main():
         torch = None
     if torch:
         torch.set_num_threads(1)
+        torch.set_grad_enabled(False)
         sides["torch"] = (torch_cases(torch), lambda on: torch.autocast("cpu", dtype=torch.bfloat16, enabled=on))
     found, c = measure(sides), from_c(arguments.c) if arguments.c else {}
     print(f"{'ns a call':16}{'Python':>10}{'C':>10}{'beyond C':>10}{'torch':>10}")

@@ -15,7 +15,7 @@ file(GLOB programs ${root}/${CPACK_AMP_PROGRAMS}/*)
 file(GET_RUNTIME_DEPENDENCIES LIBRARIES ${libraries} EXECUTABLES ${programs} RESOLVED_DEPENDENCIES_VAR found
     UNRESOLVED_DEPENDENCIES_VAR missing
     PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|gcc_s|stdc[+][+])[.]so"
-    POST_EXCLUDE_REGEXES "/libamp[.]so" "/libdnnl[.]so")
+    POST_EXCLUDE_REGEXES "/libamp[.]so" "^${private}/")
 if(missing)
     message(FATAL_ERROR "not found, though the archive needs them: ${missing}")
 endif()

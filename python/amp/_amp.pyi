@@ -142,8 +142,7 @@ class Tensor(TensorMethods):
 class Op:
     """An op: callable, and a method where it is an attribute of Tensor."""
     def __init__(self, name: str, out_name: str, doc: Optional[str] = None, sizes_at: int = -1,
-                 returns_list: builtins.bool = False, results: Any = None, operator: builtins.bool = False,
-                 swapped: builtins.bool = False) -> None: ...
+                 returns_list: builtins.bool = False, results: Any = None, operator: builtins.bool = False) -> None: ...
     def __call__(self, *arguments: Any, **named: Any) -> Any: ...
     results: Any
 

@@ -8,45 +8,43 @@ from amp import _amp
 from amp._amp import Op, Tensor
 from amp._indexing import get_item, set_item
 
-# Operators that have a form for `2 + x`, those that have none, and those of one tensor: their ops.
-_BOTH_SIDES = {"add": "add", "sub": "sub", "mul": "mul", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
-               "xor": "bitwise_xor"}
-_LEFT_ONLY = {"truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow", "lshift": "bitwise_left_shift",
-              "rshift": "bitwise_right_shift", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
-_IN_PLACE = {"iadd": "add_", "isub": "sub_", "imul": "mul_", "itruediv": "div_", "iand": "bitwise_and_",
-             "ior": "bitwise_or_", "ixor": "bitwise_xor_", "ifloordiv": "floor_divide_", "imod": "remainder_",
-             "ipow": "pow_"}
+_NUMBERS = (bool, int, float, complex)
+# Operators of two tensors, or a tensor and a number: their ops.
+_BINARY = {"add": "add", "sub": "sub", "mul": "mul", "matmul": "matmul", "truediv": "div", "floordiv": "floor_divide",
+           "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+           "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift"}
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _ONE = {"neg": "neg", "abs": "abs", "invert": "bitwise_not"}
-_COMMUTE = {"add", "mul", "and", "or", "xor"}
+# `n + x` where n is a number; the other operators of two make a tensor of it.
+_NUMBER_ON_THE_LEFT = {"add": lambda n, x: x + n, "mul": lambda n, x: x * n, "sub": lambda n, x: -x + n,
+                       "truediv": lambda n, x: x.reciprocal() * n, "pow": lambda n, x: _POW(n, x),
+                       "and": lambda n, x: x & n, "or": lambda n, x: x | n, "xor": lambda n, x: x ^ n}
 # x.float(): the dtype of that name.
 _CONVERSIONS = {"double": _amp.float64, "float": _amp.float32, "half": _amp.float16, "bfloat16": _amp.bfloat16,
                 "long": _amp.int64, "int": _amp.int32, "short": _amp.int16, "char": _amp.int8, "byte": _amp.uint8,
                 "bool": _amp.bool}
 
 
-def _operator(name, **options):
-    return Op(name, f"{name}_out", None, operator=True, **options)
+def _operator(name):
+    return Op(name, f"{name}_out", None, operator=True)
+
+
+_POW = _operator("pow")
 
 
 def _as_tensor(number, like):
-    """A number as a tensor without dimensions, of a dtype that gives way to that of `like`."""
-    if isinstance(number, (bool, int)):
-        return tensor(number)
+    """A number as a tensor without dimensions, which gives way to `like` in the dtype of a result."""
     floating = like.dtype.is_floating_point or like.dtype.is_complex
-    return tensor(number, dtype=_amp.complex128 if isinstance(number, complex) else like.dtype if floating else None)
+    return tensor(number, dtype=like.dtype if isinstance(number, float) and floating else None)
 
 
-def _from_right(op):
-    """`2 - x`, where the op wants a tensor first."""
+def _from_right(op, with_number):
+    """`a - x`, where a is no tensor."""
     def operator(self, other):
-        if isinstance(other, (bool, int, float, complex)):
-            other = _as_tensor(other, self)
-        return op(other, self)
+        if not isinstance(other, _NUMBERS):
+            return op(other, self)
+        return with_number(other, self) if with_number else op(_as_tensor(other, self), self)
     return operator
-
-
-def _rpow(self, other):
-    return _operator("pow")(other, self)
 
 
 def _conversion(dtype):
@@ -184,17 +182,13 @@ def _deepcopy(self, memo):
 
 
 def _add_operators():
-    for name, op in {**_BOTH_SIDES, **_LEFT_ONLY}.items():
+    for name, op in _BINARY.items():
         setattr(Tensor, f"__{name}__", _operator(op))
-    for name, op in _BOTH_SIDES.items():
-        commutes = name in _COMMUTE
-        setattr(Tensor, f"__r{name}__", _operator(op, swapped=False) if commutes else _from_right(_operator(op)))
-    for name in ("truediv", "floordiv", "mod", "lshift", "rshift"):
-        setattr(Tensor, f"__r{name}__", _from_right(_operator(_LEFT_ONLY[name])))
-    for name, op in {**_IN_PLACE, **_ONE}.items():
-        if hasattr(Tensor, op):
-            setattr(Tensor, f"__{name}__", _operator(op))
-    Tensor.__rpow__ = _rpow
+        setattr(Tensor, f"__r{name}__", _from_right(_operator(op), _NUMBER_ON_THE_LEFT.get(name)))
+        if hasattr(Tensor, f"{op}_"):
+            setattr(Tensor, f"__i{name}__", _operator(f"{op}_"))
+    for name, op in {**{name: name for name in _COMPARISONS}, **_ONE}.items():
+        setattr(Tensor, f"__{name}__", _operator(op))
     Tensor.__hash__ = object.__hash__
 
 

@@ -15,7 +15,6 @@ typedef struct op_object {
     const char *c_name, *c_out_name;           /* of name and out_name */
     int sizes_at;     /* the argument that takes all integers that follow: x.view(2, 3); −1: none */
     int returns_list; /* as many results as there happen to be */
-    int swapped;      /* __radd__: self is the second argument */
     int is_operator;  /* what it cannot take is NotImplemented */
 } op_object;
 
@@ -25,7 +24,7 @@ static int add_positional(const op_object *op, arguments *a, PyObject *const *ar
     const int gathers = sizes >= 0 && count > sizes && PyLong_CheckExact(args[sizes]);
     const Py_ssize_t one_by_one = gathers ? sizes : count;
     for (Py_ssize_t i = 0; i < one_by_one; i++) {
-        if (arguments_add(a, NULL, args[op->swapped ? count - 1 - i : i]) < 0) return -1;
+        if (arguments_add(a, NULL, args[i]) < 0) return -1;
     }
     return gathers ? arguments_add_dims(a, args + sizes, count - sizes) : 0;
 }
@@ -43,6 +42,15 @@ static int add_named(const op_object *op, arguments *a, PyObject *const *args, P
         if (arguments_add(a, name, args[i]) < 0) return -1;
     }
     return 0;
+}
+
+/* An operator is for tensors and numbers; of anything else Python asks the other side. */
+static bool is_for_operator(const arguments *a) {
+    for (int i = 0; i < a->count; i++) {
+        const amp_value_kind kind = a->items[i].value.kind;
+        if (kind != AMP_VALUE_TENSOR && kind != AMP_VALUE_SCALAR) return false;
+    }
+    return true;
 }
 
 /* ---- Results ------------------------------------------------------------------------------------------------------- */
@@ -118,11 +126,12 @@ static PyObject *op_call(PyObject *self, PyObject *const *args, size_t flagged, 
     a.held = NULL;
     a.op = op->c_name;
     PyObject *result = NULL;
-    if (add_positional(op, &a, args, count) == 0 && add_named(op, &a, args + count, names) == 0) {
-        result = op->returns_list ? run_list(op, &a) : run(op, &a, tensors, FEW_RESULTS);
-    } else if (op->is_operator && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    const bool taken = add_positional(op, &a, args, count) == 0 && add_named(op, &a, args + count, names) == 0;
+    if (op->is_operator && (taken ? !is_for_operator(&a) : PyErr_ExceptionMatches(PyExc_TypeError))) {
         PyErr_Clear();
         result = Py_NewRef(Py_NotImplemented);
+    } else if (taken) {
+        result = op->returns_list ? run_list(op, &a) : run(op, &a, tensors, FEW_RESULTS);
     }
     arguments_end(&a);
     return result;
@@ -130,11 +139,10 @@ static PyObject *op_call(PyObject *self, PyObject *const *args, size_t flagged, 
 
 /* ---- The object ----------------------------------------------------------------------------------------------------- */
 static PyObject *op_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    static char *names[] = {"name",    "out_name", "doc",     "sizes_at", "returns_list",
-                            "results", "operator", "swapped", NULL};
+    static char *names[] = {"name", "out_name", "doc", "sizes_at", "returns_list", "results", "operator", NULL};
     op_object o = {.sizes_at = -1, .results = Py_None, .doc = Py_None};
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UU|OipOpp", names, &o.name, &o.out_name, &o.doc, &o.sizes_at,
-                                     &o.returns_list, &o.results, &o.is_operator, &o.swapped)) {
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UU|OipOp", names, &o.name, &o.out_name, &o.doc, &o.sizes_at,
+                                     &o.returns_list, &o.results, &o.is_operator)) {
         return NULL;
     }
     o.c_name = PyUnicode_AsUTF8(o.name);

@@ -136,13 +136,25 @@ class Operators(unittest.TestCase):
         self.assertEqual((~amp.tensor([True, False])).tolist(), [False, True])
         self.assertEqual((-amp.tensor([1, 2])).tolist(), [-1, -2])
 
+    def test_types_with_numbers(self):
+        for text, number, dtype, wanted in (
+                ("n - x", 2, amp.int32, amp.int32), ("n - x", 2.5, amp.int32, amp.float32), ("n / x", 1, amp.int64, amp.float32),
+                ("n + x", 1.0, amp.bfloat16, amp.bfloat16), ("n % x", 5, amp.bfloat16, amp.bfloat16),
+                ("n // x", 5.0, amp.float16, amp.float16), ("n * x", 1j, amp.float32, amp.complex64), ("n | x", 1, amp.int8, amp.int8)):
+            with self.subTest(form=text, number=number, dtype=dtype):
+                self.assertEqual(eval(text, {"n": number, "x": amp.ones(2, dtype=dtype)}).dtype, wanted)
+        self.assertEqual((0.001 - amp.ones(1, dtype=amp.bfloat16)).item(), amp.tensor(-0.999, dtype=amp.bfloat16).item())
+
     def test_arrays_on_the_left(self):
         self.assertIsInstance(A + amp.from_numpy(B), amp.Tensor)
         np.testing.assert_allclose((A - amp.from_numpy(B)).numpy(), A - B)
 
     def test_what_they_cannot_take(self):
-        with self.assertRaises(TypeError):
-            amp.zeros(2) + object()
+        for wrong in (lambda: amp.zeros(2) + object(), lambda: amp.zeros(2) - object(), lambda: amp.zeros(2) < {},
+                      lambda: amp.zeros(2) + [1, 2], lambda: amp.zeros(2) / "a"):
+            with self.assertRaisesRegex(TypeError, "operand|not supported"):
+                wrong()
+        self.assertEqual((amp.zeros(2) == None, amp.zeros(2) != "a"), (False, True))  # noqa: E711
 
     def test_in_place(self):
         x = y = amp.tensor([1.0, 2.0])
