@@ -81,12 +81,13 @@ def build_tree(stage):
     """Makes what is in the wheel, below stage/amp. Returns the folder of documents there."""
     build, package = built(), stage / "amp"
     documents = cached(build, "CMAKE_INSTALL_DOCDIR") or "share/doc/amp"
+    onednn = Path(cached(build, "dnnl_DIR")).parents[1]  # …/lib, of lib/cmake/dnnl
     libraries = cached(build, "CMAKE_INSTALL_LIBDIR")
     run("cmake", "--install", build, "--component", "python", "--prefix", stage, "--strip")
     run("cmake", "--install", build, "--component", "runtime", "--prefix", package, "--strip")
     run("cmake", "-DCPACK_GENERATOR=TGZ", f"-DCPACK_TEMPORARY_INSTALL_DIRECTORY={package}", f"-DCPACK_AMP_LIBRARIES={libraries}",
-        f"-DCPACK_AMP_PRIVATE_DIR={libraries}/amp", "-DCPACK_AMP_PROGRAMS=bin", f"-DCPACK_AMP_DOCUMENTS={documents}", "-P",
-        ROOT / "cmake/packages/bundle.cmake")
+        f"-DCPACK_AMP_PRIVATE_DIR={libraries}/amp", "-DCPACK_AMP_PROGRAMS=bin", f"-DCPACK_AMP_DOCUMENTS={documents}",
+        f"-DAMP_BUNDLE_FROM={onednn}", "-P", ROOT / "cmake/packages/bundle.cmake")
     for extension in package.glob("_amp.*.so"):
         run("patchelf", "--set-rpath", f"$ORIGIN/{libraries}", extension)
     return package / documents
@@ -137,6 +138,19 @@ def write_wheel(path, contents, info):
             wheel.writestr(entry, data)
 
 
+def information():
+    """What is in the wheel's own folder, but for the licenses and the record: {name: text}."""
+    return {"METADATA": metadata(), "WHEEL": f"Wheel-Version: 1.0\nGenerator: libamp\nRoot-Is-Purelib: false\nTag: {tag()}\n"}
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    folder = Path(metadata_directory) / f"{NAME}-{version()}.dist-info"
+    folder.mkdir()
+    for name, text in information().items():
+        (folder / name).write_text(text, "utf-8")
+    return folder.name
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     info = f"{NAME}-{version()}.dist-info"
     with tempfile.TemporaryDirectory() as folder:
@@ -144,8 +158,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         documents = build_tree(stage)
         contents = {name: (path.read_bytes(), 0o755 if ".so" in path.name else 0o644)
                     for name, path in wheel_files(stage, documents).items()}
-    contents[f"{info}/METADATA"] = (metadata().encode(), 0o644)
-    contents[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: libamp\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode(), 0o644)
+    contents.update({f"{info}/{name}": (text.encode(), 0o644) for name, text in information().items()})
     name = f"{NAME}-{version()}-{tag()}.whl"
     write_wheel(Path(wheel_directory) / name, contents, info)
     return name
