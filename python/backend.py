@@ -88,8 +88,10 @@ def build_tree(stage):
     run("cmake", "-DCPACK_GENERATOR=TGZ", f"-DCPACK_TEMPORARY_INSTALL_DIRECTORY={package}", f"-DCPACK_AMP_LIBRARIES={libraries}",
         f"-DCPACK_AMP_PRIVATE_DIR={libraries}/amp", "-DCPACK_AMP_PROGRAMS=bin", f"-DCPACK_AMP_DOCUMENTS={documents}",
         f"-DAMP_BUNDLE_FROM={onednn}", "-P", ROOT / "cmake/packages/bundle.cmake")
-    for extension in package.glob("_amp.*.so"):
-        run("patchelf", "--set-rpath", f"$ORIGIN/{libraries}", extension)
+    for pattern, where in (("_amp.*.so", f"$ORIGIN/{libraries}"), (f"{libraries}/libamp.so.*", "$ORIGIN/amp")):
+        for file in package.glob(pattern):
+            if not file.is_symlink():
+                run("patchelf", "--set-rpath", where, file)
     return package / documents
 
 
