@@ -64,8 +64,10 @@ class Stubs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "program.py"
             file.write_text(PROGRAM + "\n".join(WRONG) + "\n")
+            place = self.folder.parent
+            environment = {"PATH": "/usr/bin:/bin"} if place.name == "site-packages" else {"MYPYPATH": str(place), "PATH": "/usr/bin:/bin"}
             shown = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "program.py"], cwd=folder,
-                                   env={"MYPYPATH": str(self.folder.parent), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+                                   env=environment, capture_output=True, text=True)
         found = sorted({int(line.split(":")[1]) for line in shown.stdout.splitlines() if ": error:" in line})
         first = PROGRAM.count("\n") + 1
         self.assertEqual(found, list(range(first, first + len(WRONG))), shown.stdout + shown.stderr)
