@@ -1,5 +1,6 @@
-# Run by cpack on the staged tree of the archive: copies the shared libraries that libamp needs beside oneDNN, which is in its
-# private folder, so that the archive needs of a system only the C and C++ run-time libraries. Each finds the others where it lies.
+# Run by cpack on the staged tree of the archive, and by python/backend.py on the wheel's: copies the shared libraries that libamp
+# needs into its private folder, where oneDNN may be already, so that the tree needs of a system only the C and C++ run-time
+# libraries. Each finds the others where it lies. AMP_BUNDLE_FROM: one more folder to look in.
 if(NOT CPACK_GENERATOR STREQUAL TGZ)
     return()
 endif()
@@ -15,7 +16,7 @@ file(GLOB programs ${root}/${CPACK_AMP_PROGRAMS}/*)
 file(GET_RUNTIME_DEPENDENCIES LIBRARIES ${libraries} EXECUTABLES ${programs} RESOLVED_DEPENDENCIES_VAR found
     UNRESOLVED_DEPENDENCIES_VAR missing
     PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|gcc_s|stdc[+][+])[.]so"
-    POST_EXCLUDE_REGEXES "/libamp[.]so" "/libdnnl[.]so")
+    POST_EXCLUDE_REGEXES "/libamp[.]so" "^${private}/" DIRECTORIES ${AMP_BUNDLE_FROM})
 if(missing)
     message(FATAL_ERROR "not found, though the archive needs them: ${missing}")
 endif()
@@ -28,6 +29,7 @@ function(keep_license file)
     endif()
 endfunction()
 
+file(MAKE_DIRECTORY ${private})
 foreach(library IN LISTS found)
     get_filename_component(name ${library} NAME)
     get_filename_component(file ${library} REALPATH)

@@ -1,5 +1,6 @@
 /* amp_call_op: from names and tagged values to an argument struct, then the same way through as amp_<op>(). */
 #include <stdalign.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,10 +8,20 @@
 #include "call/call.h"
 #include "dispatch/arguments.h"
 
-/* Why an overload does not take the arguments. Kept until the last overload has been tried. */
+/* Why an overload does not take the arguments. */
 typedef struct mismatch {
     char text[256];
 } mismatch;
+
+/* Writes the sentence; why NULL: nobody asks. False. */
+__attribute__((format(printf, 2, 3))) static bool does_not_fit(mismatch *why, const char *format, ...) {
+    if (!why) return false;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why->text, sizeof why->text, format, arguments);
+    va_end(arguments);
+    return false;
+}
 
 static const char *value_kind_name(amp_value_kind kind) {
     static const char *const names[] = {
@@ -141,33 +152,24 @@ static bool bind_out(binding *b, const amp_argument *given, mismatch *why) {
     const bool one = b->op->output_count <= 1;
     bool fits = given->value.kind == (one ? AMP_VALUE_TENSOR : AMP_VALUE_TENSOR_LIST) && !b->outs;
     if (fits) fits = one ? given->value.as.tensor != NULL : list->count == b->op->output_count && list->items;
-    if (!fits && one) snprintf(why->text, sizeof why->text, "'out' must be one tensor");
-    if (!fits && !one) {
-        snprintf(why->text, sizeof why->text, "'out' must be one list of %d tensors", b->op->output_count);
-    }
-    if (fits) b->outs = one ? (amp_tensor *const *)&given->value.as.tensor : list->items;
-    return fits;
+    if (!fits && one) return does_not_fit(why, "'out' must be one tensor");
+    if (!fits) return does_not_fit(why, "'out' must be one list of %d tensors", b->op->output_count);
+    b->outs = one ? (amp_tensor *const *)&given->value.as.tensor : list->items;
+    return true;
 }
 
 static bool bind_one(binding *b, const amp_argument *given, int position, unsigned *seen, mismatch *why) {
     if (b->form == AMP_FORM_OUT && given->name && strcmp(given->name, "out") == 0) return bind_out(b, given, why);
     const bool fits = position < b->op->arg_count && b->op->args[position].kind != AMP_ARG_OUTPUT;
     const amp_arg_info *arg = given->name ? find_argument(b->op, given->name) : fits ? &b->op->args[position] : NULL;
-    if (!arg) {
-        snprintf(why->text, sizeof why->text, given->name ? "there is no argument '%.60s'" : "too many arguments%s",
-                 given->name ? given->name : "");
-        return false;
-    }
+    if (!arg && !given->name) return does_not_fit(why, "too many arguments");
+    if (!arg) return does_not_fit(why, "there is no argument '%.60s'", given->name);
     const unsigned bit = 1u << (arg - b->op->args);
-    if (*seen & bit) {
-        snprintf(why->text, sizeof why->text, "'%s' is given twice", arg->name);
-        return false;
-    }
+    if (*seen & bit) return does_not_fit(why, "'%s' is given twice", arg->name);
     *seen |= bit;
     if (set_field(arg, b->args + arg->offset, &given->value)) return true;
-    snprintf(why->text, sizeof why->text, "'%s' must be %s, but %s was given", arg->name, argument_kind_name(arg->kind),
-             value_kind_name(given->value.kind));
-    return false;
+    return does_not_fit(why, "'%s' must be %s, but %s was given", arg->name, argument_kind_name(arg->kind),
+                        value_kind_name(given->value.kind));
 }
 
 static bool bind_all(binding *b, const amp_argument *arguments, int count, mismatch *why) {
@@ -180,8 +182,7 @@ static bool bind_all(binding *b, const amp_argument *arguments, int count, misma
     }
     for (int i = 0; i < b->op->arg_count; i++) {
         if (!(b->op->args[i].flags & AMP_ARG_REQUIRED) || seen & 1u << i) continue;
-        snprintf(why->text, sizeof why->text, "the argument '%s' is missing", b->op->args[i].name);
-        return false;
+        return does_not_fit(why, "the argument '%s' is missing", b->op->args[i].name);
     }
     return true;
 }
@@ -209,7 +210,6 @@ static const amp_op_info *find_op(const char *name, unsigned *form) {
 
 /* The first overload of the name that the arguments fit. */
 static amp_status choose_overload(const char *name, const amp_argument *arguments, int count, binding *b) {
-    mismatch first = {""}, other = {""};
     const amp_op_info *op = find_op(name, &b->form);
     if (!op) {
         (void)amp_op_unknown("call_op", name);
@@ -218,9 +218,12 @@ static amp_status choose_overload(const char *name, const amp_argument *argument
     const bool one_overload = amp_op_names_one(name, op);
     for (const amp_op_info *o = op; o; o = amp_op_next_overload(o)) {
         b->op = o;
-        if (bind_all(b, arguments, count, o == op ? &first : &other)) return AMP_OK;
+        if (bind_all(b, arguments, count, NULL)) return AMP_OK;
         if (one_overload) break;
     }
+    mismatch first = {""};
+    b->op = op;
+    (void)bind_all(b, arguments, count, &first);
     return amp_fail(AMP_ERROR_INVALID, "%s: %s; it is %s", name, first.text, op->schema);
 }
 
