@@ -7822,11 +7822,11 @@ def foreach_non_finite_check_and_unscale(grads: Sequence[Array], found_inf: Arra
 
 def foreach_norm(grads: Sequence[Array], ord: _float) -> Tensor:
     """foreach_norm(Tensor[] grads, float ord) -> Tensor
-        The norm of every tensor by itself, of order ord, in f64, of which squares of f32 do not overflow: as many elements as there are tensors, which have floating dtypes and any shapes. Of order 2, all are read in one pass. The same bits for any number of threads. torch._foreach_norm."""
+        The norm of every tensor by itself, of order ord, in f64, of which squares of f32 do not overflow: as many elements as there are tensors, which have floating or complex dtypes, whose absolute values count, and any shapes. Of order 2, all are read in one pass. The same bits for any number of threads. torch._foreach_norm."""
 
 def foreach_clip(grads: Sequence[Array], factor: _float, limit: _float) -> Tensor:
     """foreach_clip(Tensor(a!)[] grads, float factor, float limit) -> Tensor
-        Every element times factor, and then no further from 0 than limit, in place, in one pass over all tensors: what clipping does to gradients. An infinite limit is none; NaN stays. In f32 (f64 for f64), rounded once. Gradients have floating dtypes and any strides, and no two elements of one share memory; one that is there twice is scaled twice. The result is the first of them. After an error no gradient was changed, or, if the device failed or memory ran out, some. torch._foreach_mul_, torch._foreach_clamp_max_."""
+        Every element times factor, and then no further from 0 than limit, in place, in one pass over all tensors: what clipping does to gradients. An infinite limit is none; NaN stays. In f32 (f64 for f64), rounded once. Gradients have floating dtypes, without a limit complex ones too, and any strides, and no two elements of one share memory; one that is there twice is scaled twice. The result is the first of them. After an error no gradient was changed, or, if the device failed or memory ran out, some. torch._foreach_mul_, torch._foreach_clamp_max_."""
 
 def optimizer_update(input: Sequence[Array], grad: Sequence[Array], state: Sequence[Array], algorithm: _str, numbers: Factors, copy: Sequence[Array]) -> Tensor:
     """optimizer_update(Tensor(a!)[] input, Tensor[] grad, Tensor(b!)[] state, str algorithm, float[] numbers, Tensor(c!)[] copy) -> Tensor
