@@ -12,6 +12,7 @@ if(amp_cuda_file)
     set(amp_cuda_FOUND TRUE)
 endif()
 # Beside the libraries, whose folder may be lib or lib/x86_64-linux-gnu.
+unset(AMP_TOOL_EXECUTABLE CACHE) # of another package that was found before
 find_program(AMP_TOOL_EXECUTABLE amp PATHS ${amp_libraries}/../bin ${amp_libraries}/../../bin NO_DEFAULT_PATH)
 if(AMP_TOOL_EXECUTABLE)
     set(amp_tool_FOUND TRUE)

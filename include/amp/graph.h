@@ -86,7 +86,7 @@ AMP_API amp_status amp_graph_run(amp_graph *graph, amp_tensor *const *inputs, in
  * weights are packed, kernels are tested, memory is taken from the system. inputs: as for amp_graph_run; their elements matter
  * only where the graph looks at them (an If's condition, a shape), or hands them to ops that may refuse them. Matrix products and
  * convolutions of the CPU are not computed. What cannot be prepared so is run once: on CUDA, and where AMP_VERBOSE=graph says that
- * the graph runs op by op. Later shapes and regions are prepared apart. Errors: as of amp_graph_run; nothing is lost then. */
+ * the graph runs op by op; such a run changes what a run changes: running statistics, generators of random numbers. Later shapes and regions are prepared apart. Errors: as of amp_graph_run; nothing is lost then. */
 AMP_API amp_status amp_graph_prepare(amp_graph *graph, amp_tensor *const *inputs, int input_count);
 
 /* amp_graph_run into memory of the caller's, as an op's `_out` form: outputs: output_count tensors, the first of the

@@ -2,6 +2,7 @@
 #include "blas/engine.h"
 
 #include <fenv.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -107,6 +108,14 @@ static void run_one(const amp_blas_product *p, const amp_blas_request *r, amp_bl
 /* Calls that run at a time share the threads: each of them would start a team of its own. No result depends on that. */
 static atomic_int running;
 
+/* In a child none of them runs. */
+static void forget_others(void) {
+    atomic_store(&running, 0);
+}
+static void watch_forks(void) {
+    (void)pthread_atfork(NULL, NULL, forget_others);
+}
+
 static void run_all(const amp_blas_product *products, int64_t count, const amp_blas_request *r, amp_blas_outcome *o) {
     fenv_t before;
     const bool held = fegetenv(&before) == 0;
@@ -120,6 +129,8 @@ static void run_all(const amp_blas_product *products, int64_t count, const amp_b
 }
 
 static void run(const amp_blas_product *products, int64_t count, const amp_blas_request *r, amp_blas_outcome *o) {
+    static pthread_once_t watched = PTHREAD_ONCE_INIT;
+    pthread_once(&watched, watch_forks);
     const int calls = atomic_fetch_add(&running, 1) + 1;
     const int all = r->threads > 0 && r->threads < amp_get_num_threads() ? r->threads : amp_get_num_threads();
     const int before = amp_parallel_limit(all / calls > 1 ? all / calls : 1);

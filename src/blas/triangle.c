@@ -44,7 +44,7 @@ static void compute_block(const part *t, int64_t i, int64_t i_end, int64_t j, in
     piece.beta = beta;
     piece.part = AMP_BLAS_ALL;
     const int64_t panel = (int64_t)amp_blas_packed_bytes(t->way, GRAIN, t->p->k);
-    const amp_blas_packed packed = {.data = t->packed + j / GRAIN * panel};
+    const amp_blas_packed packed = {.data = t->packed ? t->packed + j / GRAIN * panel : NULL};
     amp_blas_compute(&piece, t->way, t->packed ? &packed : NULL);
 }
 

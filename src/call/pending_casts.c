@@ -17,10 +17,7 @@ static amp_tensor *build_dense(const amp_cast_key *key, void *context) {
     amp_tensor *made = amp_backend_tensor(key->storage->device, "cast", key->dtype, key->rank, key->shape);
     amp_tensor source = *c->source;
     source.storage = key->storage; /* where the elements lie as they are read */
-    if (!made) return NULL;
-    const bool of_op = atomic_load_explicit(&c->source->storage->produced, memory_order_relaxed);
-    atomic_store_explicit(&made->storage->produced, of_op, memory_order_relaxed);
-    if (c->backend->copy(made, &source) == AMP_OK) return made;
+    if (!made || c->backend->copy(made, &source) == AMP_OK) return made;
     amp_tensor_drop(made);
     return NULL;
 }

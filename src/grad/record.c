@@ -11,7 +11,6 @@
 #include "core/thread.h"
 #include "dispatch/layers.h"
 #include "grad/history.h"
-#include "policy/regions.h"
 #include "policy/user_ops.h"
 
 static __thread bool is_off AMP_INITIAL_EXEC; /* on this thread, nothing is recorded */
@@ -128,27 +127,12 @@ static amp_tensor *before_writing(const amp_call *call, const amp_tensor *t) {
     return copy && amp_copy_tensor(copy, t) == AMP_OK ? copy : NULL;
 }
 
-/* Several products may read an activation: those of one region share its cast. Only what ops have made, which nobody writes
- * unseen, and what lies densely, as the cache's casts do. */
-static amp_cast_life life_of_saved(const amp_call *call, const amp_tensor *source) {
-    const amp_region_state *region = &amp_region_states[call->device];
-    const bool is_made = atomic_load_explicit(&source->storage->produced, memory_order_relaxed);
-    const bool shares = is_made && !source->storage->user_memory && amp_tensor_is_dense(source);
-    return region->enabled && region->cache_enabled && shares ? AMP_CAST_REGION : AMP_CAST_ONCE;
-}
-
 /* What is saved of an activation is its cast, as the kernel reads it: smaller, and read again. Of a weight it is the source. */
-static amp_status save_cast(amp_call *call, amp_tensor *t) {
-    if (!t->source || t->cast_life != AMP_CAST_ONCE) return AMP_OK;
-    t->cast_life = life_of_saved(call, t->source);
-    return amp_call_materialize(call, t);
-}
-
 static amp_status visit_saved(amp_call *call, amp_grad_node *node, int argument, int slot, amp_tensor *t) {
     if (!t) return AMP_OK;
     const bool is_written = call->op->args[argument].flags & AMP_ARG_MUTATED && amp_call_mutates(call); /* statistics */
     const bool keep = is_needed(node, argument, false) && !is_written;
-    if (keep) AMP_TRY(save_cast(call, t));
+    if (keep && t->source && t->cast_life == AMP_CAST_ONCE) AMP_TRY(amp_call_materialize(call, t));
     amp_tensor *saved = keep && t == call->target ? before_writing(call, t) : t;
     if (!saved) return amp_pending_error();
     if (keep) {

@@ -223,6 +223,13 @@ void amp_cast_key_of(amp_cast_key *key, const amp_tensor *memory, amp_dtype dtyp
     memcpy(key->strides, memory->strides, extents);
 }
 
+/* Half of its storage and more: not a part of a long table. */
+static bool reads_most(const amp_cast_key *key) {
+    size_t bytes = amp_dtype_size(key->source_dtype);
+    for (int i = 0; i < key->rank; i++) bytes *= (size_t)key->shape[i];
+    return bytes >= key->storage->bytes / 2;
+}
+
 /* Elements that lie unaligned in a file are packed from there, or from a copy that goes at once; whatever of a file was packed for
  * good need not stay in memory. */
 static amp_tensor *build_from_file(const amp_cast_key *key, amp_cast_life life, amp_cast_builder build, void *context) {
@@ -230,7 +237,7 @@ static amp_tensor *build_from_file(const amp_cast_key *key, amp_cast_life life, 
     amp_cast_key near;
     void *copied = NULL;
     const bool unaligned = amp_storage_is_unaligned(s);
-    amp_storage_bring_in(s);
+    if (reads_most(key)) amp_storage_bring_in(s);
     if (unaligned) {
         memcpy(&near, key, offsetof(amp_cast_key, shape));
         memcpy(near.shape, key->shape, (size_t)key->rank * sizeof *key->shape);

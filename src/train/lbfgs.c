@@ -230,13 +230,14 @@ static amp_status learn(const run *r, amp_curvature *k) {
 
 /* The two loops over the history, which multiply by the inverse Hessian: newest to oldest, and back. */
 static amp_tensor *multiplied(const amp_curvature *k, amp_tensor *v) {
-    amp_curvature_pair *const end = k->pairs + k->count;
-    for (amp_curvature_pair *p = end; v && p-- > k->pairs;) {
+    for (int64_t i = k->count; v && i-- > 0;) {
+        amp_curvature_pair *const p = &k->pairs[i];
         p->part = dot(p->step, v) * p->inverse;
         v = amp_add_(v, p->change, .alpha = amp_float(-p->part));
     }
     if (v) v = amp_mul_scalar_(v, amp_float(k->scale));
-    for (const amp_curvature_pair *p = k->pairs; v && p < end; p++) {
+    for (int64_t i = 0; v && i < k->count; i++) {
+        const amp_curvature_pair *const p = &k->pairs[i];
         const double part = dot(p->change, v) * p->inverse;
         v = amp_add_(v, p->step, .alpha = amp_float(p->part - part));
     }

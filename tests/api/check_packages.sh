@@ -38,9 +38,10 @@ int main(void) {
 }
 C
 mv "$root" "$folder/moved"
-export PKG_CONFIG_PATH="$folder/moved/lib/pkgconfig"
+PKG_CONFIG_PATH=$(dirname "$(find "$folder/moved" -name amp.pc)")
+export PKG_CONFIG_PATH
 # shellcheck disable=SC2046  # words
-cc "$folder/program.c" -o "$folder/program" $(pkg-config --cflags --libs amp) -Wl,-rpath,"$folder/moved/lib"
+cc "$folder/program.c" -o "$folder/program" $(pkg-config --cflags --libs amp) -Wl,-rpath,"$PKG_CONFIG_PATH/.."
 $bare "$folder/program" >/dev/null || fail "a program with the archive's library"
 
 cpack --config "$1/CPackConfig.cmake" -G DEB -B "$folder/made" >"$folder/log" 2>&1 || { cat "$folder/log"; fail "cpack -G DEB"; }

@@ -1,6 +1,8 @@
 // L-BFGS follows the recorded trajectories of PyTorch's; what it knows, there and back; failures leave parameters as they were.
 #include <unistd.h>
 
+#include <cmath>
+#include <cstring>
 #include <functional>
 
 #include "amp/grad.h"
@@ -291,6 +293,15 @@ TEST_F(Lbfgs, AHistoryTakesMemoryAsItGrows) {
     EXPECT_LT(amp_memory_statistics().live_bytes, before + 1000000);
     amp_state_free(state);
     for (amp_lbfgs *each : {a, b}) amp_lbfgs_destroy(each);
+}
+
+TEST_F(Lbfgs, AGradientThatDoesNotChangeTeachesNothing) {
+    Problem linear = problem();
+    std::memset(amp_data_mut(linear.a), 0,
+                size_t(amp_tensor_numel(linear.a)) * amp_dtype_size(amp_tensor_dtype(linear.a)));
+    amp_lbfgs *l = make(linear, AMP_LINE_SEARCH_NONE, 4, 10);
+    for (int i = 0; i < 2; i++) EXPECT_TRUE(std::isfinite(amp_lbfgs_step(l, closure, &linear))) << amp_last_error();
+    amp_lbfgs_destroy(l);
 }
 
 TEST_F(Lbfgs, MemoryMayEndAnywhere) {

@@ -214,12 +214,13 @@ void amp_blas_trmm(amp_blas_call *call, amp_blas_order order, char side, char up
 void amp_blas_batch(amp_blas_call *call, int64_t count) {
     begin(call, AMP_BLAS_COLUMNS, "", 0, 0, 0);
     call->products = count > 0 && count < INT32_MAX ? calloc((size_t)count, sizeof *call->products) : NULL;
+    call->room = call->products ? count : 0;
 }
 
 /* One that cannot be taken sends all to the original. */
 void amp_blas_batch_add(amp_blas_call *batch, const amp_blas_call *one) {
     if (!batch->products) return;
-    if (one->count == 1) {
+    if (one->count == 1 && batch->count < batch->room) {
         batch->shape = one->shape;
         batch->products[batch->count++] = one->one;
         return;

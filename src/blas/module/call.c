@@ -1,4 +1,5 @@
 /* A call on its way: to libamp where it is worth it, else to the function that was there; with a check to both. */
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -14,8 +15,9 @@ double amp_blas_now(void) {
 static const char *reason_against(const amp_blas_call *call, const amp_blas_request *r) {
     if (call->count == 0) return "nothing to multiply, or arguments that BLAS refuses";
     if (r->precision == AMP_BLAS_F32) return "f32 is asked for";
-    const amp_blas_product *p = call->products;
-    const double work = (double)p->m * (double)p->n * (double)p->k;
+    double work = 0; /* of the largest */
+    for (const amp_blas_product *p = call->products; p < call->products + call->count; p++)
+        work = fmax(work, (double)p->m * (double)p->n * (double)p->k);
     return r->everything || work >= AMP_BLAS_LEAST_WORK ? NULL : "small, or this machine has no faster way";
 }
 

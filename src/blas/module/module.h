@@ -45,6 +45,7 @@ typedef struct amp_blas_call {
     amp_blas_shape shape;
     int64_t count;                   /* of products; 0: invalid, or nothing to multiply */
     amp_blas_product one, *products; /* &one, or memory of the call's */
+    int64_t room;                    /* of a batch: products that it has memory for */
     amp_blas_outcome outcome;
     double began, seconds; /* ours */
     float *before, *ours;  /* with a check: C before and after, products behind each other */

@@ -495,7 +495,11 @@ static void test_invalid(void) {
     sgemm_("N", "N", &n, &n, &n, &one, a, &small, a, &n, &one, c, &n, 1, 1);
     cblas_sgemm(99, 111, 111, n, n, n, 1, a, n, a, n, 0, c, n);
     cblas_ssyrk(ROWS, 7, 111, n, n, 1, a, n, 0, c, n);
-    if (stand_in_calls != before + 5) fail("invalid", 0, 0, (double)(stand_in_calls - before), 5);
+    const int32_t two = 2, sizes[] = {-1, 2}, ns[] = {n, n};
+    const float zeros[] = {0, 0}, ones[] = {1, 1}, *as[] = {a, a};
+    float *cs[] = {c, c};
+    sgemm_batch_("NN", "NN", ns, ns, ns, ones, as, ns, as, ns, zeros, cs, ns, &two, sizes);
+    if (stand_in_calls != before + 6) fail("invalid", 0, 0, (double)(stand_in_calls - before), 6);
 }
 
 static void test_again(void) {
