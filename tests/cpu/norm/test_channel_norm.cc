@@ -117,6 +117,8 @@ TEST_F(ChannelNorm, GroupsOfChannelsThatLieLast) {
     for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
         for (int64_t batch : {1, 3, 13}) {
             for (int64_t channels : {6, 24, 516}) {
+                if (batch * channels > 3 * 516)
+                    continue; // the reference goes over all elements for each group of each sample
                 amp_tensor *lies =
                     op("add", {op("mul", {random_tensor(dtype, {batch, 5, 7, channels}, 16), 2.0}), 0.5});
                 amp_tensor *x = op("permute", {lies, AMP_DIMS(0, 3, 1, 2)});
