@@ -77,18 +77,20 @@ static void NAME(rmsprop)(const double *n, REAL *restrict p, const REAL *restric
                           int64_t count) {
     const REAL sign = (REAL)n[0], decay = (REAL)n[1], lr = (REAL)n[2], alpha = (REAL)n[3], eps = (REAL)n[4];
     const REAL momentum = (REAL)n[5], fresh = (REAL)(1 - n[3]);
-    REAL *restrict square = state[0], *restrict buffer = n[5] != 0 ? state[1] : NULL;
-    REAL *restrict average = n[6] != 0 ? state[n[5] != 0 ? 2 : 1] : NULL;
+    const bool has_buffer = n[5] != 0, is_centred = n[6] != 0;
+    /* What is not there has an address too: loads are masked, and an emulator reads what the mask leaves out. */
+    REAL *restrict square = state[0], *restrict buffer = has_buffer ? state[1] : square;
+    REAL *restrict average = is_centred ? state[has_buffer ? 2 : 1] : square;
     for (int64_t i = 0; i < count; i++) {
         const REAL g = NAME(decayed)(sign * grad[i], decay, p[i]), s = alpha * square[i] + fresh * g * g;
         square[i] = s;
         REAL spread = s;
-        if (average) {
+        if (is_centred) {
             average[i] = alpha * average[i] + fresh * g;
             spread -= average[i] * average[i];
         }
         REAL move = g / (ROOT(spread) + eps);
-        if (buffer) move = buffer[i] = momentum * buffer[i] + move;
+        if (has_buffer) move = buffer[i] = momentum * buffer[i] + move;
         p[i] -= lr * move;
     }
 }
