@@ -58,9 +58,9 @@ struct amp_call {
     amp_tensor *const *places;
     unsigned fresh;  /* a bit for each result that amp_call_output made, or gave a place */
     unsigned needed; /* a bit for each result that a layer reads, though the caller may not want it */
-    bool
-        packs_once; /* a backward will go over the call, and no other that waits for it reads the trainable weights among
-                         its arguments: they are written before they are read so again, most often */
+    /* A backward will go over the call, and no other that waits for it reads the trainable weights among its arguments: they are
+     * written before they are read so again, most often. */
+    bool packs_once;
     bool has_pending; /* arguments came in as pending casts: from a gradient function, for what was saved so */
     amp_call_note note;
 };
