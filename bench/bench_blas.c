@@ -2,10 +2,10 @@
  *
  *     bench_blas [--seconds S] [--peers DIR] [--shapes M,N,K;…]
  *
- * One thread, CPU time, random data, all in turns; GFLOP/s of the median round, 2·M·N·K counted once however many products
- * a way makes. Everything that a call needs is in it: looking through the operands, packing, splitting. "again" is the same B once more, from the cache: its checksum
- * is in it. "product" is libamp's bf16 product alone, B packed before. OpenBLAS is the one that is linked; MKL is loaded from
- * DIR/lib. */
+ * One thread, CPU time, random data, all in turns; GFLOP/s of the median round, 2·M·N·K counted once however many
+ * products a way makes. Everything that a call needs is in it: looking through the operands, packing, splitting.
+ * "again" is the same B once more, from the cache: its checksum is in it. "product" is libamp's bf16 product alone, B
+ * packed before. OpenBLAS is the one that is linked; MKL is loaded from DIR/lib. */
 #define _GNU_SOURCE /* clock_gettime, RTLD_* */
 #define BENCH_NAME "bench_blas"
 #include <cblas.h>

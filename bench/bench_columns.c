@@ -1,5 +1,5 @@
-/* softmax, log_softmax and logsumexp over a dimension that is not the last, and max_pool2d: ns per element of the input,
- * medians of rounds in which all take turns. On the CPU.
+/* softmax, log_softmax and logsumexp over a dimension that is not the last, and max_pool2d: ns per element of the
+ * input, medians of rounds in which all take turns. On the CPU.
  *
  *     bench_columns [--rounds N] [--threads N] [--clock wall|cpu] [--only TEXT]     one line each: op dtype shape ns */
 #define _GNU_SOURCE /* clock_gettime */

@@ -12,8 +12,8 @@
  *     mul_no_grad    the same inside of amp_no_grad, once a program has asked for gradients
  *     mul_recorded   the same of a leaf: both arguments are saved, and go with the result
  *
- * One thread, random data. Cases run in turn, round after round, the last two by themselves; figures are medians over the rounds, and
- * differences are medians of the differences within a round. */
+ * One thread, random data. Cases run in turn, round after round, the last two by themselves; figures are medians over
+ * the rounds, and differences are medians of the differences within a round. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_dispatch"
 #include "bench_common.h"
@@ -110,7 +110,8 @@ static void run_mul_no_grad(const operands *o) {
     amp_no_grad run_mul(o);
 }
 
-/* The cases from MUL_NO_GRAD on run when a leaf requires gradients: from then on every call of the process passes the layer. */
+/* The cases from MUL_NO_GRAD on run when a leaf requires gradients: from then on every call of the process passes the
+ * layer. */
 enum { ADD, ADD_DISABLED, ADD_REGION, LINEAR_REGION, GEMM, MUL, MUL_NO_GRAD, MUL_RECORDED, CASES };
 
 static bench_case cases[CASES] = {

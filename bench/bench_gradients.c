@@ -4,10 +4,10 @@
  *     bench_gradients --list
  *     bench_gradients --serve
  *
- * One thread, its CPU time; figures are medians, beside the bytes that a backward of a norm must move: input and gradient read, another
- * written. --list says what the cases are, a line each: "KIND DTYPE N N N N FLAG", a tab, and the case in words. With --serve, each line
- * of the first part on the standard input is answered by the seconds of one backward, the mean of a burst: bench/peers_gradients.py lets
- * it take turns with PyTorch. */
+ * One thread, its CPU time; figures are medians, beside the bytes that a backward of a norm must move: input and
+ * gradient read, another written. --list says what the cases are, a line each: "KIND DTYPE N N N N FLAG", a tab, and
+ * the case in words. With --serve, each line of the first part on the standard input is answered by the seconds of one
+ * backward, the mean of a burst: bench/peers_gradients.py lets it take turns with PyTorch. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_gradients"
 #include "bench_common.h"
@@ -18,8 +18,8 @@ typedef struct problem problem;
 
 /* ---- What is differentiated ------------------------------------------------------------------------------------- */
 
-/* The leaves are `inputs` tensors of the problem's shape and dtype, then `weights` of f32 with a number for each column or channel,
- * which are dimension 1 of all that have weights. */
+/* The leaves are `inputs` tensors of the problem's shape and dtype, then `weights` of f32 with a number for each column
+ * or channel, which are dimension 1 of all that have weights. */
 typedef struct kind {
     const char *name;
     int rank, inputs, weights;

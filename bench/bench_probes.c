@@ -141,7 +141,8 @@ static void probe_bias(amp_dtype dtype) {
     }
 }
 
-/* Long sums of which the first half is large, and the second takes it away again, but for what a rounded half forgets. */
+/* Long sums of which the first half is large, and the second takes it away again, but for what a rounded half
+ * forgets. */
 static void probe_rounding(amp_dtype dtype) {
     enum { K = 1 << 15 };
     amp_tensor *x = amp_zeros(AMP_DIMS(1, K)), *w = amp_ones(AMP_DIMS(8, K));

@@ -1,16 +1,17 @@
-/* Steps of training (forward, backward, AdamW) of five networks, in f32 and within a bf16 region; what the tape and AdamW cost.
+/* Steps of training (forward, backward, AdamW) of five networks, in f32 and within a bf16 region; what the tape and
+ * AdamW cost.
  *
  *     bench_training [--only mlp,resnet50,bert,minilm,lstm,layers] [--threads N] [--clock cpu] [--seconds 10] [--json FILE]
  *     bench_training --only NETWORK --precision f32|bf16 [--threads N] [--clock cpu] --serve
  *
- * mlp: 1024-4096-1024 with relu, batch 256; resnet50: 8 images of 224², channels last, cross entropy; bert: BERT-base's encoder,
- * 8 × 128 tokens; minilm: 6 layers of width 384, 12 heads, 32 × 64 tokens; lstm: 2 layers of 512, batch 32, 64 steps. All but
- * resnet50 have the mean squared error. layers is bert whose layers are recomputed (amp_checkpoint). Weights, inputs and targets are
- * random. A step ends with gradients taken away; the first two are not counted. Memory is what the process held at most while it
- * stepped, beyond what it held before it made the network; so a table is made of one process for each line. Of libamp's own: "saved",
- * what the forward left alive (without cached casts), and "alive", the most that was alive in a step, as a second thread saw it. With --serve each
- * line of the standard input is answered by the seconds of a step and that memory in bytes, in turns with PyTorch
- * (bench/peers_training.py). */
+ * mlp: 1024-4096-1024 with relu, batch 256; resnet50: 8 images of 224², channels last, cross entropy; bert: BERT-base's
+ * encoder, 8 × 128 tokens; minilm: 6 layers of width 384, 12 heads, 32 × 64 tokens; lstm: 2 layers of 512, batch 32, 64
+ * steps. All but resnet50 have the mean squared error. layers is bert whose layers are recomputed (amp_checkpoint).
+ * Weights, inputs and targets are random. A step ends with gradients taken away; the first two are not counted. Memory
+ * is what the process held at most while it stepped, beyond what it held before it made the network; so a table is made
+ * of one process for each line. Of libamp's own: "saved", what the forward left alive (without cached casts), and
+ * "alive", the most that was alive in a step, as a second thread saw it. With --serve each line of the standard input
+ * is answered by the seconds of a step and that memory in bytes, in turns with PyTorch (bench/peers_training.py). */
 #define _GNU_SOURCE /* clock_gettime, fork */
 #define BENCH_NAME "bench_training"
 #include <pthread.h>
@@ -353,7 +354,8 @@ enum { ELEMENTS = 1 << 24, STREAMS = 7, STEP_ROUNDS = 9 };
 
 typedef float lanes __attribute__((vector_size(64)));
 
-/* Four tensors are read and three written, as AdamW does, by a loop that hardly computes, in the widest vectors that there are. */
+/* Four tensors are read and three written, as AdamW does, by a loop that hardly computes, in the widest vectors that
+ * there are. */
 __attribute__((target_clones("avx512f", "avx2", "default"))) static void add_to_three(lanes *a, lanes *b, lanes *c,
                                                                                       const lanes *more) {
     for (int64_t i = 0; i < ELEMENTS / 16; i++) {

@@ -69,11 +69,7 @@ function(amp_apply_isa sources_variable)
                 set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined)
             endif()
             if(name MATCHES "^(formula|columns|update)_") # plain C, made into vectors by the compiler; nobody reads errno or exception flags
-                set(vectorise -fno-math-errno -fno-trapping-math)
-                if(isa STREQUAL avx512)
-                    list(APPEND vectorise -mprefer-vector-width=512)
-                endif()
-                set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${vectorise})
+                set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fno-math-errno -fno-trapping-math)
             endif()
             if(name MATCHES "^update_" AND CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT isa STREQUAL "ref") # … of loops of any length
                 set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fvect-cost-model=dynamic)

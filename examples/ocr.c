@@ -60,7 +60,8 @@ static bool read_noting(int precision, const text_reader *reader, ocr_result *r,
     return good;
 }
 
-/* f32 and bf16 take turns at going first, for about a second, but as often as a median needs; on a busy machine, once. */
+/* f32 and bf16 take turns at going first, for about a second, but as often as a median needs; on a busy machine,
+ * once. */
 static bool measure(const text_reader *reader, ocr_result *r, char why[SENTENCE]) {
     double find[OCR_PRECISIONS][MAX_ROUNDS], read[OCR_PRECISIONS][MAX_ROUNDS], all[OCR_PRECISIONS][MAX_ROUNDS];
     const double start = measuring_now(), end = start + 1, patience = end + 9, own = measuring_own_time();

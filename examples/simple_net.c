@@ -1,5 +1,5 @@
-/* The network that PyTorch's documentation shows autocast with, one convolution, called as it stands ("eager"), traced, and
- * traced and improved for its inputs ("frozen"), in f32 and in bf16: simple_net [BATCH [SIZE [ROUNDS]]] */
+/* The network that PyTorch's documentation shows autocast with, one convolution, called as it stands ("eager"), traced,
+ * and traced and improved for its inputs ("frozen"), in f32 and in bf16: simple_net [BATCH [SIZE [ROUNDS]]] */
 #include <amp/amp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* A network learns handwritten digits, in f32, in bf16 and in f16 with a scaled loss, one after the other from the same beginning. What is of
- * libamp here is in digits/digit_net.c; the rest is for people who watch. */
+/* A network learns handwritten digits, in f32, in bf16 and in f16 with a scaled loss, one after the other from the same
+ * beginning. What is of libamp here is in digits/digit_net.c; the rest is for people who watch. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* A small GPT learns to write in the manner of a folder's files, by default of this project's own sources. What is of libamp here is in
- * text/gpt.c and in `step`. */
+/* A small GPT learns to write in the manner of a folder's files, by default of this project's own sources. What is of
+ * libamp here is in text/gpt.c and in `step`. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Where bf16 adds its error in a function of the program: the graph of it is watched, with f32 beside, and the place that
- * adds most stays in f32 from there on. `amp audit` does this for a model, and finds the least that has to stay. */
+/* Where bf16 adds its error in a function of the program: the graph of it is watched, with f32 beside, and the place
+ * that adds most stays in f32 from there on. `amp audit` does this for a model, and finds the least that has to
+ * stay. */
 #include <amp/amp.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* "Gradient accumulation across iterations" of apex's manual: of three parts of a batch the first two only add to gradients, which stay scaled;
- * after the last they are unscaled, once, and stepped with. */
+/* "Gradient accumulation across iterations" of apex's manual: of three parts of a batch the first two only add to
+ * gradients, which stay scaled; after the last they are unscaled, once, and stepped with. */
 #include <amp/amp.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-/* apex before amp.initialize: a handle that casts ops and scales one loss; then an optimizer that is wrapped, for two losses in a step. */
+/* apex before amp.initialize: a handle that casts ops and scales one loss; then an optimizer that is wrapped, for two
+ * losses in a step. */
 #include <amp/amp.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-/* "Advanced usage" of apex's manual: two models, two optimizers, three losses with a scaler each; master parameters are clipped. */
+/* "Advanced usage" of apex's manual: two models, two optimizers, three losses with a scaler each; master parameters are
+ * clipped. */
 #include <amp/amp.h>
 #include <stdio.h>
 

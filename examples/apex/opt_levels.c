@@ -1,4 +1,5 @@
-/* apex's opt levels: the same loop at each of them. The level decides whether ops are cast (O1) or the model (O2, O3), and what is updated. */
+/* apex's opt levels: the same loop at each of them. The level decides whether ops are cast (O1) or the model (O2, O3),
+ * and what is updated. */
 #include <amp/amp.h>
 #include <stdio.h>
 

@@ -19,8 +19,9 @@ typedef struct option_row {
 
 enum { OPTIONS_MOST = 16, OPTIONS_GO_ON = -1 };
 
-/* Reads the options of `program`, of which --help, which prints `usage`, is always one, and up to `most` other arguments into rest[], in their order;
- * rows end with one without a name. OPTIONS_GO_ON; else the exit status: 0 after --help, 2 after a sentence on standard error. */
+/* Reads the options of `program`, of which --help, which prints `usage`, is always one, and up to `most` other
+ * arguments into rest[], in their order; rows end with one without a name. OPTIONS_GO_ON; else the exit status: 0 after
+ * --help, 2 after a sentence on standard error. */
 int options_read(const char *program, const char *usage, int argc, char **argv, const option_row *rows,
                  const char **rest, int most);
 

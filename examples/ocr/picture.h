@@ -26,8 +26,8 @@ typedef struct picture_grid {
     int width, height; /* columns and rows */
 } picture_grid;
 
-/* Samples a grid as PP-OCR's networks want it: blue, green and red as planes of stride × height, from -1 to 1. A pixel of
- * the grid is the mean of as many points as it covers pixels; beyond its edge the picture goes on as it ends. */
+/* Samples a grid as PP-OCR's networks want it: blue, green and red as planes of stride × height, from -1 to 1. A pixel
+ * of the grid is the mean of as many points as it covers pixels; beyond its edge the picture goes on as it ends. */
 void picture_sample(const picture *p, const picture_grid *grid, int stride, float *planes);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* From a map of "is this pixel text?" to boxes around lines of text, as DB ("Real-time Scene Text Detection with
- * Differentiable Binarization", Liao et al., 2020) does: pixels above a threshold, connected ones together, the smallest
- * rectangle around them, grown, for the network was taught to find the middle of lines. */
+ * Differentiable Binarization", Liao et al., 2020) does: pixels above a threshold, connected ones together, the
+ * smallest rectangle around them, grown, for the network was taught to find the middle of lines. */
 #ifndef EXAMPLES_TEXT_BOXES_H
 #define EXAMPLES_TEXT_BOXES_H
 

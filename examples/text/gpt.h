@@ -1,5 +1,5 @@
-/* A small GPT of bytes (Radford et al., "Language models are unsupervised multitask learners", 2019): what is of libamp in
- * examples/train_text.c. */
+/* A small GPT of bytes (Radford et al., "Language models are unsupervised multitask learners", 2019): what is of libamp
+ * in examples/train_text.c. */
 #ifndef EXAMPLES_GPT_H
 #define EXAMPLES_GPT_H
 

@@ -1,5 +1,5 @@
-/* "Gradient accumulation" of PyTorch's AMP examples: the gradients of four small batches add up to those of a large one, at one scale, before
- * a step. */
+/* "Gradient accumulation" of PyTorch's AMP examples: the gradients of four small batches add up to those of a large
+ * one, at one scale, before a step. */
 #include <amp/amp.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* "Working with unscaled gradients" of PyTorch's AMP examples: gradients are divided by the scale before something looks at them, here what
- * keeps their norm at most 1; the scaler's step knows that it has been done. A recurrent network, whose gradients explode. */
+/* "Working with unscaled gradients" of PyTorch's AMP examples: gradients are divided by the scale before something
+ * looks at them, here what keeps their norm at most 1; the scaler's step knows that it has been done. A recurrent
+ * network, whose gradients explode. */
 #include <amp/amp.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* "Autocast and custom autograd functions" of PyTorch's AMP examples: a product with a backward of its own, which runs in the region that its forward
- * ran in; and a function that must have f32, wherever it is called. */
+/* "Autocast and custom autograd functions" of PyTorch's AMP examples: a product with a backward of its own, which runs
+ * in the region that its forward ran in; and a function that must have f32, wherever it is called. */
 #include <amp/amp.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* "Gradient penalty" of PyTorch's AMP examples: the loss has a term of the gradients' own norm, so the backward goes over the gradients'
- * record too. amp_grad makes gradients of a scaled loss; they are unscaled before their norm is taken. */
+/* "Gradient penalty" of PyTorch's AMP examples: the loss has a term of the gradients' own norm, so the backward goes
+ * over the gradients' record too. amp_grad makes gradients of a scaled loss; they are unscaled before their norm is
+ * taken. */
 #include <amp/amp.h>
 #include <stdio.h>
 

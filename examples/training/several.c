@@ -1,5 +1,5 @@
-/* "Multiple models, losses, and optimizers" of PyTorch's AMP examples: one scaler for all; each optimizer is unscaled and stepped by itself,
- * and skips by itself; the scale is updated once, at the end of the round. */
+/* "Multiple models, losses, and optimizers" of PyTorch's AMP examples: one scaler for all; each optimizer is unscaled
+ * and stepped by itself, and skips by itself; the scale is updated once, at the end of the round. */
 #include <amp/amp.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* "Typical mixed precision training" of PyTorch's AMP examples: the forward pass and the loss in a region, the backward outside of it. In
- * f16 a scaler keeps small gradients from becoming 0; bf16 needs none. */
+/* "Typical mixed precision training" of PyTorch's AMP examples: the forward pass and the loss in a region, the backward
+ * outside of it. In f16 a scaler keeps small gradients from becoming 0; bf16 needs none. */
 #include <amp/amp.h>
 #include <stdio.h>
 

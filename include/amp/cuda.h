@@ -81,7 +81,8 @@ AMP_API void amp_cuda_matmul_set_allow_tf32(bool allow);
 AMP_API bool amp_cuda_matmul_allow_tf32(void);
 
 /* Gives memory of the thread's device that is kept for reuse back to the driver, once the device has done all its work,
- * other threads' too. Errors are found as by amp_cuda_synchronize; a wrong element keeps nothing from being given back. */
+ * other threads' too. Errors are found as by amp_cuda_synchronize; a wrong element keeps nothing from being given
+ * back. */
 AMP_API amp_status amp_cuda_trim_memory(void);
 
 /* Since the start of the process, over all devices and threads. */

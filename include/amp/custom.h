@@ -17,8 +17,8 @@
  *     amp_tensor *c = NULL;
  *     amp_custom_apply(&mm, NULL, (amp_tensor *[]){a, b}, &c);
  *
- * An op (amp_define_op in amp/user.h) has a schema, a policy and kernels; a function has tensors only, and is made of ops. What need not be kept but
- * may be computed again is amp_checkpoint's. */
+ * An op (amp_define_op in amp/user.h) has a schema, a policy and kernels; a function has tensors only, and is made of
+ * ops. What need not be kept but may be computed again is amp_checkpoint's. */
 #ifndef AMP_CUSTOM_H
 #define AMP_CUSTOM_H
 
@@ -33,9 +33,10 @@ typedef struct amp_custom_call amp_custom_call;
 
 /* Computes outputs from inputs, of which one may be NULL; nothing in it is recorded. It must write no input. */
 typedef amp_status (*amp_custom_forward)(amp_custom_call *call, amp_tensor *const *inputs, amp_tensor **outputs);
-/* Gives the gradients of the inputs from those of the outputs. gradients[i] is NULL where none has arrived; given[i] begins as NULL, which stands for
- * no gradient, and is not read where amp_custom_wants is false. It is of its input's shape, or one that broadcasting the
- * input gives, which is summed; converted to the input's dtype. With create_graph the ops that it calls are recorded. */
+/* Gives the gradients of the inputs from those of the outputs. gradients[i] is NULL where none has arrived; given[i]
+ * begins as NULL, which stands for no gradient, and is not read where amp_custom_wants is false. It is of its input's
+ * shape, or one that broadcasting the input gives, which is summed; converted to the input's dtype. With create_graph
+ * the ops that it calls are recorded. */
 typedef amp_status (*amp_custom_backward)(amp_custom_call *call, amp_tensor *const *gradients, amp_tensor **given);
 
 /* Both return amp_last_status(), close the scopes and regions that they open, and what they make goes at their ends. */
@@ -45,16 +46,17 @@ typedef struct amp_custom_function {
     amp_custom_forward forward;
     amp_custom_backward backward;
     int inputs, outputs; /* how many; at least one output */
-    /* custom_fwd's cast_inputs. NONE: the forward runs in the regions that are open, and the backward in those again. A floating dtype: inputs
-     * in an enabled region of their device are cast to it (floating ones, not f64), and both run with autocast off; outside of
-     * regions nothing is cast. */
+    /* custom_fwd's cast_inputs. NONE: the forward runs in the regions that are open, and the backward in those again. A
+     * floating dtype: inputs in an enabled region of their device are cast to it (floating ones, not f64), and both run
+     * with autocast off; outside of regions nothing is cast. */
     amp_dtype cast_inputs;
     size_t context_size; /* of what amp_custom_apply copies into the call, at most a megabyte */
 } amp_custom_function;
 
-/* Calls the forward, and records the call if an input requires gradients. `context` (NULL: zeros) is copied. Results are owned as those of
- * ops are; where the call is recorded, floating and complex ones require gradients, and one that is an input is a view of it. All are
- * NULL with an error: no function, an input that was released, an output that the forward did not set; its own; no memory. From any thread. */
+/* Calls the forward, and records the call if an input requires gradients. `context` (NULL: zeros) is copied. Results
+ * are owned as those of ops are; where the call is recorded, floating and complex ones require gradients, and one that
+ * is an input is a view of it. All are NULL with an error: no function, an input that was released, an output that the
+ * forward did not set; its own; no memory. From any thread. */
 AMP_API amp_status amp_custom_apply(const amp_custom_function *function, const void *context, amp_tensor *const *inputs,
                                     amp_tensor **outputs);
 
@@ -64,11 +66,12 @@ AMP_API amp_status amp_custom_apply(const amp_custom_function *function, const v
 AMP_API void *amp_custom_context(amp_custom_call *call);
 /* Somebody may want the gradient of the input; in a backward: wants it. */
 AMP_API bool amp_custom_wants(const amp_custom_call *call, int input);
-/* ctx.save_for_backward, in the forward only: an input, an output, or what was made on the way, through which no gradient of gradients leads.
- * Elements are saved, not copied: writing them before the backward is an error there. They get numbers from 0 on. NULL is saved as
- * NULL. Errors: a call in its backward; no memory. */
+/* ctx.save_for_backward, in the forward only: an input, an output, or what was made on the way, through which no
+ * gradient of gradients leads. Elements are saved, not copied: writing them before the backward is an error there. They
+ * get numbers from 0 on. NULL is saved as NULL. Errors: a call in its backward; no memory. */
 AMP_API amp_status amp_custom_save(amp_custom_call *call, amp_tensor *tensor);
-/* Number `index` of what was saved, in the backward only: borrowed until its end. NULL: it was saved as NULL; or, with an error, there is none. */
+/* Number `index` of what was saved, in the backward only: borrowed until its end. NULL: it was saved as NULL; or, with
+ * an error, there is none. */
 AMP_API amp_tensor *amp_custom_saved(amp_custom_call *call, int index);
 
 #ifndef __cplusplus

@@ -1,4 +1,5 @@
-/* L-BFGS: torch.optim.LBFGS, with its names, formulas and defaults. An optimizer of small problems that asks for the loss itself, several times a step.
+/* L-BFGS: torch.optim.LBFGS, with its names, formulas and defaults. An optimizer of small problems that asks for the
+ * loss itself, several times a step.
  *
  *     static double closure(void *context) {
  *         struct task *task = context;
@@ -43,26 +44,30 @@ typedef struct amp_lbfgs_args {
     int reserved; /* 0 */
 } amp_lbfgs_args;
 
-/* An owner of the parameters that are in the list now. Its vectors are all parameters long, on their device, in f32 (f64 if one is f64). The caller's, until amp_lbfgs_destroy. NULL with an error: no or an
- * empty list, one of buffers alone, parameters that are complex or on several devices, an option out of its range, no memory. */
+/* An owner of the parameters that are in the list now. Its vectors are all parameters long, on their device, in f32
+ * (f64 if one is f64). The caller's, until amp_lbfgs_destroy. NULL with an error: no or an empty list, one of buffers
+ * alone, parameters that are complex or on several devices, an option out of its range, no memory. */
 AMP_API amp_lbfgs *amp_lbfgs_create(const amp_lbfgs_args *args);
 /* NULL is allowed. */
 AMP_API void amp_lbfgs_destroy(amp_lbfgs *lbfgs);
 
-/* Takes the gradients away, computes the loss, calls amp_backward, and gives the loss as a number; the same for the same parameters. */
+/* Takes the gradients away, computes the loss, calls amp_backward, and gives the loss as a number; the same for the
+ * same parameters. */
 typedef double (*amp_closure)(void *context);
 
-/* Up to max_iter iterations. Gives the loss before them; 0 with an error: a parameter that was released, the closure's, no memory. Then the parameters
- * are what they were before the step, and what was known of the curvature is forgotten. */
+/* Up to max_iter iterations. Gives the loss before them; 0 with an error: a parameter that was released, the closure's,
+ * no memory. Then the parameters are what they were before the step, and what was known of the curvature is
+ * forgotten. */
 AMP_API double amp_lbfgs_step(amp_lbfgs *lbfgs, amp_closure closure, void *context);
 
 /* How often the closure was called, over all steps; 0 for NULL. */
 AMP_API int64_t amp_lbfgs_evaluations(const amp_lbfgs *lbfgs);
 
-/* As amp_optimizer_state: "d", "prev_flat_grad", "old_dirs.<i>", "old_stps.<i>", "ro.<i>", "t", "H_diag", "prev_loss", "n_iter", "func_evals". Options
- * are not in it. */
+/* As amp_optimizer_state: "d", "prev_flat_grad", "old_dirs.<i>", "old_stps.<i>", "ro.<i>", "t", "H_diag", "prev_loss",
+ * "n_iter", "func_evals". Options are not in it. */
 AMP_API amp_state amp_lbfgs_state(const amp_lbfgs *lbfgs);
-/* Takes such a state, copied. Errors: a name that is missing or unknown, another number of elements, a longer history; nothing is changed then. */
+/* Takes such a state, copied. Errors: a name that is missing or unknown, another number of elements, a longer history;
+ * nothing is changed then. */
 AMP_API amp_status amp_lbfgs_load_state(amp_lbfgs *lbfgs, const char *const *names, amp_tensor *const *tensors,
                                         int64_t count);
 

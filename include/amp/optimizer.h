@@ -6,8 +6,8 @@
  *     amp_optimizer_step(opt);
  *     amp_optimizer_zero_grad(opt);
  *
- * Each parameter is updated in one pass over it, its gradient and its states, in f32 (f64 for f64), rounded once. A parameter without
- * a gradient is left as it is, and so are its states. */
+ * Each parameter is updated in one pass over it, its gradient and its states, in f32 (f64 for f64), rounded once. A
+ * parameter without a gradient is left as it is, and so are its states. */
 #ifndef AMP_OPTIMIZER_H
 #define AMP_OPTIMIZER_H
 
@@ -53,21 +53,21 @@ typedef struct amp_optimizer_args {
     amp_opt_bool centered;                   /* RMSprop */
     amp_opt_bool decoupled_weight_decay;     /* Adam, NAdam, RAdam; AdamW is so */
     amp_opt_bool maximize;                   /* the loss is to grow */
-    /* Of each 16-bit parameter there is an f32 copy, which is what is updated; the parameter gets its values. States are f32
-     * then. Of the optimizer as a whole: a group cannot set it. */
+    /* Of each 16-bit parameter there is an f32 copy, which is what is updated; the parameter gets its values. States
+     * are f32 then. Of the optimizer as a whole: a group cannot set it. */
     bool master_weights;
     unsigned char reserved[7];
 } amp_optimizer_args;
 
-/* An optimizer of the parameters that are in the list now, and one more owner of them; the list may go. The caller's, until amp_optimizer_destroy. NULL
- * with an error: no or an empty list, one of buffers alone, complex parameters, an option that the algorithm lacks or whose value is out of
- * range, no memory. */
+/* An optimizer of the parameters that are in the list now, and one more owner of them; the list may go. The caller's,
+ * until amp_optimizer_destroy. NULL with an error: no or an empty list, one of buffers alone, complex parameters, an
+ * option that the algorithm lacks or whose value is out of range, no memory. */
 AMP_API amp_optimizer *amp_optimizer_create(amp_optimizer_kind kind, const amp_optimizer_args *args);
 /* Its states and copies go; parameters live on with their other owners. NULL is allowed. */
 AMP_API void amp_optimizer_destroy(amp_optimizer *optimizer);
 
-/* Adds a group of parameters with options of its own; what is not given is the optimizer's. Errors as amp_optimizer_create's, and
- * a parameter that is in a group already. */
+/* Adds a group of parameters with options of its own; what is not given is the optimizer's. Errors as
+ * amp_optimizer_create's, and a parameter that is in a group already. */
 AMP_API amp_status amp_optimizer_add_group_call(amp_optimizer *optimizer, const amp_optimizer_args *args);
 
 /* Updates every parameter that has a gradient. Returns amp_last_status(). While an error stands nothing is updated. */
@@ -77,7 +77,8 @@ AMP_API amp_status amp_optimizer_zero_grad(amp_optimizer *optimizer);
 
 /* How many groups there are; 0 for NULL. */
 AMP_API int amp_optimizer_group_count(const amp_optimizer *optimizer);
-/* An option of a group by its name in amp_optimizer_args, a bool as 0 or 1. 0 with an error: no such group or option. */
+/* An option of a group by its name in amp_optimizer_args, a bool as 0 or 1. 0 with an error: no such group or
+ * option. */
 AMP_API double amp_optimizer_get(const amp_optimizer *optimizer, int group, const char *option);
 /* Sets it from the next step on; group −1 is all of them. Errors as before, and a value that is out of range. */
 AMP_API amp_status amp_optimizer_set(amp_optimizer *optimizer, int group, const char *option, double value);
@@ -97,8 +98,8 @@ AMP_API amp_tensor *amp_optimizer_master(const amp_optimizer *optimizer, int64_t
  * As named tensors, for amp_save_safetensors: "<parameter>.<state>" with PyTorch's names of states (exp_avg, momentum_buffer, …),
  * "<parameter>.step" and "<parameter>.mu_product" (one f64 each), "<parameter>.master", and "group<i>.<option>" (one f64). */
 
-/* The tensors that there are, in the caller's hands, who gives them to amp_state_free: states and copies are shared, not copied, and
- * later steps write them. A failure: count is 0, with an error. */
+/* The tensors that there are, in the caller's hands, who gives them to amp_state_free: states and copies are shared,
+ * not copied, and later steps write them. A failure: count is 0, with an error. */
 typedef struct amp_state {
     const char *const *names;
     amp_tensor *const *tensors;
@@ -106,8 +107,8 @@ typedef struct amp_state {
 } amp_state;
 AMP_API amp_state amp_optimizer_state(const amp_optimizer *optimizer);
 AMP_API void amp_state_free(amp_state state);
-/* Takes the values of a state of an optimizer of the same kind, groups and parameters, copied; names that are not this optimizer's
- * are an error. Errors: a name that is missing or unknown, another shape; then nothing is changed. */
+/* Takes the values of a state of an optimizer of the same kind, groups and parameters, copied; names that are not this
+ * optimizer's are an error. Errors: a name that is missing or unknown, another shape; then nothing is changed. */
 AMP_API amp_status amp_optimizer_load_state(amp_optimizer *optimizer, const char *const *names,
                                             amp_tensor *const *tensors, int64_t count);
 

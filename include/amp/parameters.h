@@ -24,13 +24,15 @@ AMP_API amp_parameters *amp_parameters_create(void);
 /* Releases the tensors, which may live on with other owners (an optimizer is one). NULL is allowed. */
 AMP_API void amp_parameters_destroy(amp_parameters *parameters);
 
-/* Adds a tensor at the end: it requires gradients from now on, its casts are cached (amp_tensor_mark_parameter), and the list is
- * one more owner of it. The name is copied. Returns the tensor; NULL with an error: one is NULL, there is such a name or the tensor
- * already, a dtype that is not floating or complex, a result of a recorded op, no memory; the list stays as it was. */
+/* Adds a tensor at the end: it requires gradients from now on, its casts are cached (amp_tensor_mark_parameter), and
+ * the list is one more owner of it. The name is copied. Returns the tensor; NULL with an error: one is NULL, there is
+ * such a name or the tensor already, a dtype that is not floating or complex, a result of a recorded op, no memory; the
+ * list stays as it was. */
 AMP_API amp_tensor *amp_parameters_add(amp_parameters *parameters, const char *name, amp_tensor *tensor);
 
-/* Adds a tensor that belongs to the model and is not trained, as running statistics are: it is saved and loaded with the parameters, and
- * optimizers pass it by. Of any dtype. NULL with an error: as amp_parameters_add's, and a tensor that requires gradients. */
+/* Adds a tensor that belongs to the model and is not trained, as running statistics are: it is saved and loaded with
+ * the parameters, and optimizers pass it by. Of any dtype. NULL with an error: as amp_parameters_add's, and a tensor
+ * that requires gradients. */
 AMP_API amp_tensor *amp_parameters_add_buffer(amp_parameters *parameters, const char *name, amp_tensor *tensor);
 
 /* How many there are, buffers too; 0 for NULL. */
@@ -54,11 +56,12 @@ typedef struct amp_clip_grad_norm_args {
     unsigned char reserved[7];
 } amp_clip_grad_norm_args;
 
-/* Multiplies every gradient by max_norm / (norm + 1e-6) where that is less than 1: torch.nn.utils.clip_grad_norm_. Of complex
- * elements the absolute value counts. Returns the norm before, computed in f64; 0 with an error: no list, a norm_type that is none, those of the ops. */
+/* Multiplies every gradient by max_norm / (norm + 1e-6) where that is less than 1: torch.nn.utils.clip_grad_norm_. Of
+ * complex elements the absolute value counts. Returns the norm before, computed in f64; 0 with an error: no list, a
+ * norm_type that is none, those of the ops. */
 AMP_API double amp_clip_grad_norm_call(const amp_clip_grad_norm_args *args);
-/* Every element of a gradient becomes one from −clip_value to clip_value; NaN stays: torch.nn.utils.clip_grad_value_. A complex gradient is
- * an error, and nothing is clipped. */
+/* Every element of a gradient becomes one from −clip_value to clip_value; NaN stays: torch.nn.utils.clip_grad_value_. A
+ * complex gradient is an error, and nothing is clipped. */
 AMP_API amp_status amp_clip_grad_value(amp_parameters *parameters, double clip_value);
 
 /* ---- Files ------------------------------------------------------------------------------------------------------------
@@ -72,12 +75,13 @@ typedef struct amp_parameters_save_args {
     const char *const *metadata; /* as amp_save_safetensors takes it; may be NULL */
 } amp_parameters_save_args;
 
-/* Writes the file whole or not at all (amp_save_safetensors). Errors: no list, one that was released, a dtype that is not floating; those of
- * files, a full disk among them. */
+/* Writes the file whole or not at all (amp_save_safetensors). Errors: no list, one that was released, a dtype that is
+ * not floating; those of files, a full disk among them. */
 AMP_API amp_status amp_parameters_save_call(const amp_parameters_save_args *args);
-/* Copies the tensors of a file into those of the list, in place; views, optimizers and casts see the new values. A floating one may be
- * f32 in the file. Errors: one of the list is not in the file, or is of another shape or dtype there; the file has one that is
- * not in the list (with a name that may be meant); those of files. Then nothing is changed. */
+/* Copies the tensors of a file into those of the list, in place; views, optimizers and casts see the new values. A
+ * floating one may be f32 in the file. Errors: one of the list is not in the file, or is of another shape or dtype
+ * there; the file has one that is not in the list (with a name that may be meant); those of files. Then nothing is
+ * changed. */
 AMP_API amp_status amp_parameters_load(amp_parameters *parameters, const char *path);
 
 #ifndef __cplusplus

@@ -1,4 +1,5 @@
-/* Schedulers: learning rates that change from step to step. Names, formulas and defaults are those of torch.optim.lr_scheduler.
+/* Schedulers: learning rates that change from step to step. Names, formulas and defaults are those of
+ * torch.optim.lr_scheduler.
  *
  *     amp_scheduler *scheduler = amp_cosine_annealing_lr(opt, .t_max = AMP_SET(1000));
  *     for (…) {
@@ -63,13 +64,15 @@ typedef struct amp_scheduler_args {
     void *context;              /* the function's */
 } amp_scheduler_args;
 
-/* A scheduler at step 0, which has set the optimizer's learning rates; from what they were it starts. The caller's until
- * amp_scheduler_destroy. NULL with an error: no optimizer, an option that is to be given, one that is no number above 0, no memory. */
+/* A scheduler at step 0, which has set the optimizer's learning rates; from what they were it starts. The caller's
+ * until amp_scheduler_destroy. NULL with an error: no optimizer, an option that is to be given, one that is no number
+ * above 0, no memory. */
 AMP_API amp_scheduler *amp_scheduler_create(amp_scheduler_kind kind, const amp_scheduler_args *args);
 /* NULL is allowed; the optimizer stays as it is. */
 AMP_API void amp_scheduler_destroy(amp_scheduler *scheduler);
-/* Goes to the next step, and sets the learning rate of each group, or of none where there is an error; a group that was added since
- * starts from the rate that it has. Errors: NULL; a one-cycle that is at its end; a rate that is negative or not finite; no memory. */
+/* Goes to the next step, and sets the learning rate of each group, or of none where there is an error; a group that was
+ * added since starts from the rate that it has. Errors: NULL; a one-cycle that is at its end; a rate that is negative
+ * or not finite; no memory. */
 AMP_API amp_status amp_scheduler_step(amp_scheduler *scheduler);
 /* Steps made; 0 for NULL. */
 AMP_API int64_t amp_scheduler_get_step(const amp_scheduler *scheduler);
@@ -77,7 +80,8 @@ AMP_API int64_t amp_scheduler_get_step(const amp_scheduler *scheduler);
 AMP_API amp_status amp_scheduler_set_step(amp_scheduler *scheduler, int64_t step);
 
 /* ---- By what is seen ------------------------------------------------------------------------------------------------- */
-/* torch.optim.lr_scheduler.ReduceLROnPlateau: rates times a factor where a metric, such as the loss of what is held back, has got no better. */
+/* torch.optim.lr_scheduler.ReduceLROnPlateau: rates times a factor where a metric, such as the loss of what is held
+ * back, has got no better. */
 typedef struct amp_plateau amp_plateau;
 
 /* All of a plateau's state, to be kept with the optimizer's, which has the rates. */
@@ -100,7 +104,8 @@ typedef struct amp_plateau_args {
     amp_opt_float eps;       /* 1e-8: smaller changes are left out */
 } amp_plateau_args;
 
-/* The caller's until amp_plateau_destroy. NULL with an error: no optimizer, a number out of its range, as many min_lr as no groups, no memory. */
+/* The caller's until amp_plateau_destroy. NULL with an error: no optimizer, a number out of its range, as many min_lr
+ * as no groups, no memory. */
 AMP_API amp_plateau *amp_plateau_create_call(const amp_plateau_args *args);
 /* NULL is allowed. */
 AMP_API void amp_plateau_destroy(amp_plateau *plateau);

@@ -44,16 +44,16 @@ AMP_API void amp_scope_close(amp_region *region);
  *     }
  *
  * The end of the block, `break`, `continue`, `return`, a `goto` out of it and, in C++, an exception close the scope.
- * What `return` gives back is computed before: `return amp_keep(y);`, `return amp_item(loss);`. Several in a block close
- * in reverse order, scopes and regions alike. Two jumps are the program's mistake, as they are for every variable that
- * is cleaned up: longjmp past an open scope leaves it open (close it where the jump arrives: amp_scope_exit once for
- * each, amp_autocast_exit for each region), and a `goto` or `case` into the block behind the declaration closes a scope
- * that nobody opened. */
+ * What `return` gives back is computed before: `return amp_keep(y);`, `return amp_item(loss);`. Several in a block
+ * close in reverse order, scopes and regions alike. Two jumps are the program's mistake, as they are for every variable
+ * that is cleaned up: longjmp past an open scope leaves it open (close it where the jump arrives: amp_scope_exit once
+ * for each, amp_autocast_exit for each region), and a `goto` or `case` into the block behind the declaration closes a
+ * scope that nobody opened. */
 #define amp_scope_here() AMP_REGION_HERE_(amp_scope_open(), amp_scope_close)
 
-/* amp_scope { … }: a block of its own. It is a `for` loop of one round: `return`, `goto` and `break` out of it close it,
- * but `break` and `continue` inside leave only the block, not a loop around it. In a loop that ends by `break` write
- * amp_scope_here(). */
+/* amp_scope { … }: a block of its own. It is a `for` loop of one round: `return`, `goto` and `break` out of it close
+ * it, but `break` and `continue` inside leave only the block, not a loop around it. In a loop that ends by `break`
+ * write amp_scope_here(). */
 #define amp_scope AMP_REGION_BLOCK_(amp_scope_open(), amp_scope_close)
 
 #ifdef __cplusplus

@@ -8,16 +8,16 @@
 extern "C" {
 #endif
 
-/* A CPU tensor over the caller's memory, without a copy.
- * data: element [0, …, 0]; may be NULL only if the tensor has no elements. rank: 0 … AMP_MAX_RANK. shape: rank extents.
- * strides: in elements, NULL for dense row-major; may be 0 or negative. (Where no step is taken, in dimensions of extent 1
- * and without elements, one that reaches beyond memory becomes that of a dense tensor.) `data` is aligned to the size of an element (of
- * one part, if complex); bools are 0 or 1. Who writes to the memory through a pointer of their own calls
- * amp_tensor_mark_dirty afterwards: in a weight position (weight and bias of linear and convolutions, mm's second
- * matrix) in a region the tensor is cast and packed once, and the packed form would be used on. Outside of regions
- * nothing of lent memory is kept, unless it is marked as a parameter. The memory must outlive every tensor that shares
- * it: `deleter(context)`, if given, is called once when the last of them is released (and not at all if this function
- * fails). Returns NULL with an error; the caller keeps the memory then. */
+/* A CPU tensor over the caller's memory, without a copy. data: element [0, …, 0]; may be NULL only if the tensor has no
+ * elements. rank: 0 … AMP_MAX_RANK. shape: rank extents. strides: in elements, NULL for dense row-major; may be 0 or
+ * negative. (Where no step is taken, in dimensions of extent 1 and without elements, one that reaches beyond memory
+ * becomes that of a dense tensor.) `data` is aligned to the size of an element (of one part, if complex); bools are 0
+ * or 1. Who writes to the memory through a pointer of their own calls amp_tensor_mark_dirty afterwards: in a weight
+ * position (weight and bias of linear and convolutions, mm's second matrix) in a region the tensor is cast and packed
+ * once, and the packed form would be used on. Outside of regions nothing of lent memory is kept, unless it is marked as
+ * a parameter. The memory must outlive every tensor that shares it: `deleter(context)`, if given, is called once when
+ * the last of them is released (and not at all if this function fails). Returns NULL with an error; the caller keeps
+ * the memory then. */
 AMP_API amp_tensor *amp_from_memory(void *data, amp_dtype dtype, int rank, const int64_t *shape, const int64_t *strides,
                                     void (*deleter)(void *context), void *context);
 
@@ -54,11 +54,11 @@ AMP_API uint64_t amp_tensor_version(const amp_tensor *tensor);
  * released. */
 AMP_API double amp_item(const amp_tensor *tensor);
 
-/* Copies the values of a tensor, of any device and strides, into `buffer`, dense and row-major, as `dtype` (converted as
- * amp_to does). bytes: the room there, at least the number of elements times amp_dtype_size(dtype); what is beyond stays
- * as it is. The buffer is aligned as amp_from_memory wants it, and shares no memory with the tensor. On return the
- * values are there, also from CUDA (a copy that the explain report shows as to_device). Errors: an error stands; NULL; no
- * such dtype; a buffer that is NULL or too small; no memory. */
+/* Copies the values of a tensor, of any device and strides, into `buffer`, dense and row-major, as `dtype` (converted
+ * as amp_to does). bytes: the room there, at least the number of elements times amp_dtype_size(dtype); what is beyond
+ * stays as it is. The buffer is aligned as amp_from_memory wants it, and shares no memory with the tensor. On return
+ * the values are there, also from CUDA (a copy that the explain report shows as to_device). Errors: an error stands;
+ * NULL; no such dtype; a buffer that is NULL or too small; no memory. */
 AMP_API amp_status amp_read(const amp_tensor *tensor, amp_dtype dtype, void *buffer, size_t bytes);
 
 /* A tensor of the same shape and values whose channels, dimension 1, vary fastest in memory: NHWC of rank 4

@@ -82,8 +82,9 @@ enum { AMP_PRESENT = 0x5e7 };
     } write;
 #endif
 
-/* An expression whose initialisers are checked: what gcc only warns of, a bare number for one of these types or in the place
- * of a tensor, is an error as it is for clang; but not where these headers are the system's (-isystem). What the call needs of compound literals lives until it has returned. */
+/* An expression whose initialisers are checked: what gcc only warns of, a bare number for one of these types or in the
+ * place of a tensor, is an error as it is for clang; but not where these headers are the system's (-isystem). What the
+ * call needs of compound literals lives until it has returned. */
 #ifndef __cplusplus
 #define AMP_CHECKED_(before, ...)                                                                                      \
     __extension__({                                                                                                    \

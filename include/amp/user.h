@@ -56,8 +56,8 @@ typedef struct amp_register_end_args {
 } amp_register_end_args;
 
 /* Ends the time of registration and puts what was registered into effect. NULL: the defaults. Call it once, before
- * other threads open regions; a second call is an error. amp_initialize and amp_init (amp/apex.h) do the same, where it was not
- * done. */
+ * other threads open regions; a second call is an error. amp_initialize and amp_init (amp/apex.h) do the same, where it
+ * was not done. */
 AMP_API amp_status amp_register_end(const amp_register_end_args *args);
 
 /* ---- An op of your own -------------------------------------------------------------------------------------------
@@ -90,17 +90,18 @@ typedef struct amp_call amp_call;
  * region the tensors come cast, as the policy says; autocast is off for ops that are called in here, unless the policy
  * is "parts". Tensors that are made in here go at the end, but for the results. Inputs may be strided (amp_contiguous
  * helps). Returns AMP_OK with the results set, or the status of amp_call_fail or of the call that failed. Runs on the
- * caller's thread, on several at a time. It must not throw: a C++ exception that leaves it takes the thread's scopes and
- * layers with it. It must not keep or release its arguments (amp_keep says why), and must close the scopes and regions
- * that it opens. Another number than an amp_status is an error of the op. */
+ * caller's thread, on several at a time. It must not throw: a C++ exception that leaves it takes the thread's scopes
+ * and layers with it. It must not keep or release its arguments (amp_keep says why), and must close the scopes and
+ * regions that it opens. Another number than an amp_status is an error of the op. */
 typedef amp_status (*amp_op_implementation)(amp_call *call, const void *args);
 
 /* The gradient of one call, good inside its function only. */
 typedef struct amp_gradient amp_gradient;
 
-/* Gives the gradients of the op's arguments, from those of its results, by calling ops; no region is open, and what it makes goes
- * at its end. `amp_gradient_args` has the argument struct as the implementation got it, casts made; of its tensors the elements are
- * there that `saves` names, the others read as NaN. Where the ops that it calls are differentiable, so is it. */
+/* Gives the gradients of the op's arguments, from those of its results, by calling ops; no region is open, and what it
+ * makes goes at its end. `amp_gradient_args` has the argument struct as the implementation got it, casts made; of its
+ * tensors the elements are there that `saves` names, the others read as NaN. Where the ops that it calls are
+ * differentiable, so is it. */
 typedef void (*amp_op_gradient)(amp_gradient *gradient);
 
 /* What an op is on one device. */
@@ -121,8 +122,8 @@ typedef struct amp_op_definition {
         not_differentiable; /* its results require no gradients (argmax); else a backward without `gradient` is an error */
     unsigned char reserved[4]; /* 0 */
     amp_op_gradient gradient;  /* NULL: none; an op that policy "parts" leaves to its parts has theirs */
-    /* The arguments and results ("out" is the first) whose elements it reads: "x,out"; "x:w,w:x" where it reads x only for the
-     * gradient of w, and w only for that of x; several for one: "x:w+b". NULL: none. */
+    /* The arguments and results ("out" is the first) whose elements it reads: "x,out"; "x:w,w:x" where it reads x only
+     * for the gradient of w, and w only for that of x; several for one: "x:w+b". NULL: none. */
     const char *saves;
 } amp_op_definition;
 
@@ -171,8 +172,8 @@ AMP_API amp_tensor *amp_gradient_result(const amp_gradient *gradient, int index)
 /* Somebody wants the gradient of an argument. `field` is its address in the struct, &a->weight; of a tensor in a list
  * &a->tensors.items[i]. */
 AMP_API bool amp_gradient_wants(const amp_gradient *gradient, const void *field);
-/* This is it: of the argument's shape, or one that broadcasting it gives, which is summed; converted to the dtype of the argument before casts.
- * A second one is added to the first. NULL: nothing. */
+/* This is it: of the argument's shape, or one that broadcasting it gives, which is summed; converted to the dtype of
+ * the argument before casts. A second one is added to the first. NULL: nothing. */
 AMP_API void amp_gradient_give(amp_gradient *gradient, const void *field, amp_tensor *tensor);
 
 #ifdef __cplusplus

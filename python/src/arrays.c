@@ -1,5 +1,5 @@
-/* Memory shared with NumPy and the others, without a copy: Python's buffers and DLPack. Both go through libamp's DLPack,
- * which knows of read-only memory and keeps what it lends alive. */
+/* Memory shared with NumPy and the others, without a copy: Python's buffers and DLPack. Both go through libamp's
+ * DLPack, which knows of read-only memory and keeps what it lends alive. */
 #include "amp/dlpack.h"
 
 #include <stdatomic.h>
@@ -124,8 +124,8 @@ static int free_left_behind(void *unused) {
     return 0;
 }
 
-/* The last tensor may go on any thread, and after Python. Whoever lets it go may hold a lock of libamp's that another thread,
- * which has the interpreter, waits for: so nobody waits for the interpreter here. */
+/* The last tensor may go on any thread, and after Python. Whoever lets it go may hold a lock of libamp's that another
+ * thread, which has the interpreter, waits for: so nobody waits for the interpreter here. */
 static void delete_borrowed(DLManagedTensorVersioned *managed) {
     borrowed *b = managed->manager_ctx;
     if (!Py_IsInitialized()) return;

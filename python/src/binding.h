@@ -64,7 +64,8 @@ int arguments_add(arguments *a, const char *name, PyObject *object);
 int arguments_add_dims(arguments *a, PyObject *const *objects, Py_ssize_t count);
 void arguments_end(arguments *a);
 
-/* A sequence of Tensors as an array to be freed with PyMem_Free; `tuple` holds them until it is released. −1 with an exception. */
+/* A sequence of Tensors as an array to be freed with PyMem_Free; `tuple` holds them until it is released. −1 with an
+ * exception. */
 int tensor_array(PyObject *sequence, const char *what, amp_tensor ***array, Py_ssize_t *count, PyObject **tuple);
 
 /* ---- Arrays ------------------------------------------------------------------------------------------------------ */

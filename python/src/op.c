@@ -54,7 +54,8 @@ static bool is_for_operator(const arguments *a) {
 }
 
 /* ---- Results ------------------------------------------------------------------------------------------------------- */
-/* At least as many results as a list can have: pieces of a tensor, one for each of several tensors, or a number that is given. */
+/* At least as many results as a list can have: pieces of a tensor, one for each of several tensors, or a number that is
+ * given. */
 static int64_t most_results(const arguments *a) {
     int64_t most = FEW_RESULTS + AMP_MAX_RANK;
     for (int i = 0; i < a->count; i++) {

@@ -1,8 +1,8 @@
 /* The cache of packed operands. An address that is met a second time is worth a checksum: 128 bits of XXH3 over all
- * elements, at every call, so what a program has written in between is always seen (two different operands have one checksum
- * with a chance of 2^-128). Where it was written to, the entry waits for twice as many calls as the last time before it tries
- * again. Measured on a Zen 4 (bench_blas), M x 2048 x 2048 in bf16, GFLOP/s
- * with B packed each time, and with its checksum instead: M = 32 70.4, 118.6; 128 132.2, 176.6; 2048 203.6, 207.1. */
+ * elements, at every call, so what a program has written in between is always seen (two different operands have one
+ * checksum with a chance of 2^-128). Where it was written to, the entry waits for twice as many calls as the last time
+ * before it tries again. Measured on a Zen 4 (bench_blas), M x 2048 x 2048 in bf16, GFLOP/s with B packed each time,
+ * and with its checksum instead: M = 32 70.4, 118.6; 128 132.2, 176.6; 2048 203.6, 207.1. */
 #include "blas/cache.h"
 
 #include <omp.h>

@@ -151,8 +151,8 @@ static const char *kernel_of(const char *name) {
     return kernel ? kernel->name : NULL;
 }
 
-/* Tests of kernels, at their first use, meet NaN on purpose: a program that reads the exception flags after a product, as
- * NumPy does, is not to see those. */
+/* Tests of kernels, at their first use, meet NaN on purpose: a program that reads the exception flags after a product,
+ * as NumPy does, is not to see those. */
 static void select_kernels(void) {
     fenv_t before;
     const bool held = fegetenv(&before) == 0;

@@ -1,5 +1,5 @@
-/* An f32 number has 24 bits, a bf16 eight: x1 = bf16(x), x2 = bf16(x - x1), x3 = x - x1 - x2, where both differences are
- * exact (Sterbenz; Henry, Tang and Heinecke 2019, "Leveraging the bfloat16 artificial intelligence datatype for
+/* An f32 number has 24 bits, a bf16 eight: x1 = bf16(x), x2 = bf16(x - x1), x3 = x - x1 - x2, where both differences
+ * are exact (Sterbenz; Henry, Tang and Heinecke 2019, "Leveraging the bfloat16 artificial intelligence datatype for
  * higher-precision computations"). Whoever calls has seen to it that no part is below the normal numbers (range.h). */
 #include "blas/split.h"
 
@@ -78,8 +78,8 @@ size_t amp_blas_packed_bytes(const amp_blas_way *way, int64_t n, int64_t k) {
     return way->parts == 0 ? amp_gemm_f32_packed_bytes(n, k) : amp_gemm_packed_bytes(n, amp_blas_joined_k(way, k));
 }
 
-/* A block of 32 k of a panel of 32 columns: its parts are packed to each term's stretch. Its lines are rows of B, or columns
- * where those are dense. */
+/* A block of 32 k of a panel of 32 columns: its parts are packed to each term's stretch. Its lines are rows of B, or
+ * columns where those are dense. */
 static void pack_block(char *dst, int64_t stretch_bytes, const amp_blas_way *way, const amp_blas_operand *b, int64_t n,
                        int64_t k, amp_gemm_pack_function *pack) {
     uint16_t kinds[AMP_BLAS_MAX_PARTS][BLOCK * BLOCK];

@@ -1,8 +1,8 @@
-/* The table of ways. Rows stand in the order of their speed where both pay; whether one pays follows from the shape and the
- * processor alone.
+/* The table of ways. Rows stand in the order of their speed where both pay; whether one pays follows from the shape and
+ * the processor alone.
  *
- * bench_blas on one thread of a Zen 4 (AVX512_BF16, no AMX), CPU time, medians, all in turns; GFLOP/s of the product that was asked
- * for, from f32 operands as BLAS has them, looking through, splitting and packing included:
+ * bench_blas on one thread of a Zen 4 (AVX512_BF16, no AMX), CPU time, medians, all in turns; GFLOP/s of the product
+ * that was asked for, from f32 operands as BLAS has them, looking through, splitting and packing included:
  *
  *         M     N     K   OpenBLAS   MKL    f32   bf16   bf16x2  bf16x3
  *        64    64    64      113.9  86.1   83.2   80.8
@@ -18,9 +18,9 @@
  *        32    32  2048       82.1  82.4   81.4   71.4    20.8    14.2
  *      2048    32    32       83.6  83.3   90.3   73.8    24.3    14.3
  *
- * vdpbf16ps makes twice the products of an FMA there, so three and six of them lose. With AVX2 alone f32 is slower than OpenBLAS
- * (2048: 100.6 and 111.2): it passes through. A tile of AMX makes sixteen times the products: six take a bit over a third of f32's
- * time, by arithmetic; that was never timed. */
+ * vdpbf16ps makes twice the products of an FMA there, so three and six of them lose. With AVX2 alone f32 is slower than
+ * OpenBLAS (2048: 100.6 and 111.2): it passes through. A tile of AMX makes sixteen times the products: six take a bit
+ * over a third of f32's time, by arithmetic; that was never timed. */
 #include "blas/ways.h"
 
 #include <string.h>
@@ -53,7 +53,8 @@ static bool has_form(const amp_blas_product *p, amp_blas_form form) {
     return p->a.form == form || p->b.form == form;
 }
 
-/* OpenBLAS's and bf16's ms, of squares: ssyrk 128 0.03 and 0.04, 192 0.09 and 0.08, 1024 12.4 and 6.6; ssymm 192 0.14 and 0.12, 1024
+/* OpenBLAS's and bf16's ms, of squares: ssyrk 128 0.03 and 0.04, 192 0.09 and 0.08, 1024 12.4 and 6.6; ssymm 192 0.14
+ * and 0.12, 1024
  * 23.1 and 13.2; strmm 512 1.44 and 1.61, 768 4.78 and 4.68, 2048 90 and 69. */
 static int64_t least_extent(const amp_blas_product *p) {
     if (has_form(p, AMP_BLAS_TRIANGULAR)) return LEAST_TRIANGLE;
@@ -69,8 +70,8 @@ static bool pays_in_bf16(const amp_blas_product *p) {
     return (dots || amp_isa_usable(AMP_ISA_AMX)) && is_large(p, LEAST_BF16_WORK) && has_extents(p, least_extent(p));
 }
 
-/* Only of whole matrices: a triangle costs more than what is gained (ssyrk 97.8 and 93.3 ms at 2048), and zeros in the place of
- * one would meet infinities, which operands of f32 may hold. */
+/* Only of whole matrices: a triangle costs more than what is gained (ssyrk 97.8 and 93.3 ms at 2048), and zeros in the
+ * place of one would meet infinities, which operands of f32 may hold. */
 static bool pays_in_f32(const amp_blas_product *p) {
     const bool whole = least_extent(p) == LEAST_EXTENT;
     const bool packs_cheaply = p->n * p->k <= LARGE_B || p->m >= ROWS_OF_LARGE_B;
@@ -78,8 +79,8 @@ static bool pays_in_f32(const amp_blas_product *p) {
 }
 
 /* Exponents: no part of an element, and no product of two, is below the normal numbers, 2^-126, which the instructions
- * take for zero. The last bit of a part is 2^-23 of its element in the worst case, that of bf16(x) 2^-7; sums are multiples
- * of the product of two last bits: -103 = -126 + 23, -80 = -126 + 2 * 23, -112 = -126 + 2 * 7. */
+ * take for zero. The last bit of a part is 2^-23 of its element in the worst case, that of bf16(x) 2^-7; sums are
+ * multiples of the product of two last bits: -103 = -126 + 23, -80 = -126 + 2 * 23, -112 = -126 + 2 * 7. */
 static const amp_blas_way ways[] = {
     {"bf16", AMP_BLAS_BF16, 1, 1, {{0, 0}}, -126, -112, pays_in_bf16},
     {"bf16x2", AMP_BLAS_BF16X2, 2, 3, {{1, 0}, {0, 1}, {0, 0}}, -103, -80, pays_in_tiles},

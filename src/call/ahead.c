@@ -74,8 +74,8 @@ static void unmap(void *context) {
     amp_free(context);
 }
 
-/* For what an implementation may go on with: the results of its own calls, the first of several results. Pages that nobody writes
- * cost nothing. */
+/* For what an implementation may go on with: the results of its own calls, the first of several results. Pages that
+ * nobody writes cost nothing. */
 static amp_tensor *writable(const char *op, amp_dtype dtype, int rank, const int64_t *shape) {
     size_t bytes = 0;
     if (bytes_of(op, dtype, rank, shape, &bytes) != AMP_OK) return NULL;

@@ -4,8 +4,8 @@
 
 #include "call/call.h"
 
-/* Which arguments of an op may lie unaligned in a file (core/tensor_impl.h): the implementation packs them, copies them as bytes,
- * views them, or aligns them. */
+/* Which arguments of an op may lie unaligned in a file (core/tensor_impl.h): the implementation packs them, copies them
+ * as bytes, views them, or aligns them. */
 typedef enum amp_unaligned_arguments {
     AMP_UNALIGNED_NONE,
     AMP_UNALIGNED_WEIGHTS, /* what is in a weight position */

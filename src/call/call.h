@@ -58,8 +58,8 @@ struct amp_call {
     amp_tensor *const *places;
     unsigned fresh;  /* a bit for each result that amp_call_output made, or gave a place */
     unsigned needed; /* a bit for each result that a layer reads, though the caller may not want it */
-    /* A backward will go over the call, and no other that waits for it reads the trainable weights among its arguments: they are
-     * written before they are read so again, most often. */
+    /* A backward will go over the call, and no other that waits for it reads the trainable weights among its arguments:
+     * they are written before they are read so again, most often. */
     bool packs_once;
     bool has_pending; /* arguments came in as pending casts: from a gradient function, for what was saved so */
     amp_call_note note;
@@ -68,8 +68,8 @@ struct amp_call {
 enum { AMP_CALL_CASTS = 4 };
 
 /* An op's implementation on a device: reads call->args, sets call->outputs. Tensors that it makes on the way belong to
- * a frame of the call and go at its end. Ops that it calls run without any layer: autocast is off inside, but of an op that it
- * leaves to its parts. */
+ * a frame of the call and go at its end. Ops that it calls run without any layer: autocast is off inside, but of an op
+ * that it leaves to its parts. */
 typedef amp_status (*amp_op_function)(amp_call *call);
 
 /* Entry of every generated amp_<op>_call(). `args` is the caller's struct (its first field is its size); `target` is

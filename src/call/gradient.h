@@ -1,4 +1,5 @@
-/* The gradient of an op, as ops.def names it (`grad=NAME saves=…`): a function that is written in ops, and so serves every device.
+/* The gradient of an op, as ops.def names it (`grad=NAME saves=…`): a function that is written in ops, and so serves
+ * every device.
  *
  *     void amp_gradient_mul(amp_gradient *g) {
  *         const amp_mul_args *a = g->args;
@@ -7,8 +8,8 @@
  *     }
  *
  * It stands below its op in src/ops. What it may read is what `saves` names: the elements of all else are gone, and NaN
- * stands in their places. What it gives may be of a broadcast shape and of another dtype than the argument: the tape sums and
- * converts. Errors stand, as everywhere. */
+ * stands in their places. What it gives may be of a broadcast shape and of another dtype than the argument: the tape
+ * sums and converts. Errors stand, as everywhere. */
 #ifndef AMP_CALL_GRADIENT_H
 #define AMP_CALL_GRADIENT_H
 
@@ -19,7 +20,8 @@
 struct amp_gradient {
     const amp_op_info *op; /* NULL: the node is of no op */
     const void *args;      /* the op's struct as its device got it, casts made, defaults filled in */
-    /* The results as they were (`saves` names them too), and the gradients that arrived for them: NULL where there is none. */
+    /* The results as they were (`saves` names them too), and the gradients that arrived for them: NULL where there is
+     * none. */
     amp_tensor *const *results, *const *of;
     int result_count;
     amp_device device;

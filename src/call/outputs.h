@@ -18,8 +18,8 @@ amp_status amp_check_target(const amp_call *call, amp_dtype dtype, int rank, con
 /* A result that was made in a scope which the implementation opened becomes the call's own. */
 void amp_results_take(const amp_call *call, amp_tensor *tensor);
 
-/* The call without its target, its places and results, for a step on the way whose results are not the op's: what it makes
- * has memory of its own, and errors keep the op's name. */
+/* The call without its target, its places and results, for a step on the way whose results are not the op's: what it
+ * makes has memory of its own, and errors keep the op's name. */
 amp_call amp_call_step(const amp_call *call);
 
 #endif /* AMP_CALL_OUTPUTS_H */

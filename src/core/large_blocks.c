@@ -1,7 +1,7 @@
-/* Large blocks. What comes from the system at once is a segment, of one request or, where a program holds much, of several; a
- * request that a free block has room for cuts its part off, and a block that is freed joins its free neighbours. So a program
- * whose shapes change finds room in what the shapes before it left, where a list for each size would keep the most that it
- * ever had of every size.
+/* Large blocks. What comes from the system at once is a segment, of one request or, where a program holds much, of
+ * several; a request that a free block has room for cuts its part off, and a block that is freed joins its free
+ * neighbours. So a program whose shapes change finds room in what the shapes before it left, where a list for each size
+ * would keep the most that it ever had of every size.
  *
  * Free blocks of one class lie in one bin: one of class k or above has room for a request of class k. Joining does not
  * help against segments that grow step by step, each a little too small for the next request. So there is a bound: no
@@ -182,9 +182,9 @@ static size_t bound_before(size_t bytes) {
     return most + most / 4 + SLACK - bytes;
 }
 
-/* Bytes of a segment for a block of so many: a share of what is in use at most, so that in a program that holds much, blocks of many
- * sizes find each other's room. The rest of it is not touched before it is wanted. At least a few huge pages: they cost the system a
- * fifth of what the same bytes cost in small ones. */
+/* Bytes of a segment for a block of so many: a share of what is in use at most, so that in a program that holds much,
+ * blocks of many sizes find each other's room. The rest of it is not touched before it is wanted. At least a few huge
+ * pages: they cost the system a fifth of what the same bytes cost in small ones. */
 static size_t segment_for(size_t bytes) {
     if (!AMP_BLOCKS_ARE_KEPT) return bytes;
     amp_lock(AMP_LOCK_MEMORY);

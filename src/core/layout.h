@@ -1,12 +1,13 @@
-/* The layouts of batches of lines, images and volumes: plain (NCHW) or channels-last (NHWC in memory, NCHW in shape). */
+/* The layouts of batches of lines, images and volumes: plain (NCHW) or channels-last (NHWC in memory, NCHW in
+ * shape). */
 #ifndef AMP_CORE_LAYOUT_H
 #define AMP_CORE_LAYOUT_H
 
 #include "core/tensor_impl.h"
 
 /* Channels vary fastest, then the width, …, with gaps or without: what PyTorch calls channels_last (rank 4) and
- * channels_last_3d (rank 5); of lines of samples (rank 3) too, which it has no name for, but keeps so as well. False for
- * other ranks. An image of one pixel can be both this and dense. */
+ * channels_last_3d (rank 5); of lines of samples (rank 3) too, which it has no name for, but keeps so as well. False
+ * for other ranks. An image of one pixel can be both this and dense. */
 bool amp_is_channels_last(const amp_tensor *t);
 
 /* Channels-last, and not plain as well: results of such a tensor are channels-last. */

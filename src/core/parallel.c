@@ -28,8 +28,8 @@ static void watch_forks(void) {
     (void)pthread_atfork(NULL, NULL, enter_child);
 }
 
-/* The first number of OMP_NUM_THREADS, which is a list for nested regions; 0 where there is none, and where it is nothing
- * that the OpenMP runtime would take either. */
+/* The first number of OMP_NUM_THREADS, which is a list for nested regions; 0 where there is none, and where it is
+ * nothing that the OpenMP runtime would take either. */
 static long wished_threads(const char **text) {
     *text = getenv("OMP_NUM_THREADS");
     const long wish = *text ? strtol(*text, NULL, 10) : 0;

@@ -32,8 +32,8 @@ amp_status amp_struct_take(const char *what, const char *type, void *to, size_t 
 amp_status amp_struct_write(const char *what, void *to, size_t bytes, const void *from, size_t known);
 
 amp_status amp_struct_fail_mark(const char *what, const char *name);
-/* An option that is given has the mark AMP_PRESENT, one that is not is 0; anything else is a bare value, which C accepted in the
- * mark's place. */
+/* An option that is given has the mark AMP_PRESENT, one that is not is 0; anything else is a bare value, which C
+ * accepted in the mark's place. */
 static inline amp_status amp_struct_mark(const char *what, const char *name, int set, bool is_zero) {
     return set == AMP_PRESENT || (set == 0 && is_zero) ? AMP_OK : amp_struct_fail_mark(what, name);
 }

@@ -435,8 +435,8 @@ static amp_status check_strides(amp_dtype dtype, int rank, const int64_t *shape,
     return AMP_OK;
 }
 
-/* A stride over which no step is taken says nothing, and may be anything (DLPack); but it is read and multiplied like the
- * others. What reaches further than memory does gives way to the stride of a dense tensor. */
+/* A stride over which no step is taken says nothing, and may be anything (DLPack); but it is read and multiplied like
+ * the others. What reaches further than memory does gives way to the stride of a dense tensor. */
 static bool is_stride_of_memory(int64_t extent, int64_t stride) {
     const int64_t most = INT64_C(1) << 47;
     int64_t reach;

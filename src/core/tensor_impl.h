@@ -71,8 +71,8 @@ extern void (*amp_tensor_on_history_end)(struct amp_history *history) __attribut
  * no element's, whoever reads elements by address aligns it first, which copies it, for good; a call's arguments are aligned before
  * the op runs, but for weights that an op packs itself (amp_backend_op.takes_unaligned). */
 
-/* A dense tensor over bytes of a mapped file, at any address, which nobody may write; `release` is called of the context when the
- * storage goes. NULL with an error; then it is not. */
+/* A dense tensor over bytes of a mapped file, at any address, which nobody may write; `release` is called of the
+ * context when the storage goes. NULL with an error; then it is not. */
 amp_tensor *amp_tensor_over_file(const char *op, const void *data, amp_dtype dtype, int rank, const int64_t *shape,
                                  void (*release)(void *context), void *context);
 /* Gives an unaligned storage memory of its own with its bytes, once. Others may read the old ones meanwhile. */
@@ -94,8 +94,8 @@ static inline bool amp_tensor_lies_unaligned(const amp_tensor *t) {
     return t->storage && amp_storage_is_unaligned(t->storage);
 }
 
-/* Called of every marked tensor whose elements the program looks at, before it does, and whether what it does next may hang on
- * them. False, with an error: there are none. Set before anything is marked. */
+/* Called of every marked tensor whose elements the program looks at, before it does, and whether what it does next may
+ * hang on them. False, with an error: there are none. Set before anything is marked. */
 extern bool (*amp_tensor_on_read)(const amp_tensor *tensor, bool decides) __attribute__((visibility("hidden")));
 static inline bool amp_tensor_read(const amp_tensor *t) {
     if (__builtin_expect(amp_tensor_lies_unaligned(t), 0) && amp_storage_align(t->storage) != AMP_OK) return false;
@@ -106,8 +106,8 @@ static inline bool amp_tensor_shown(const amp_tensor *t) {
     if (__builtin_expect(amp_tensor_lies_unaligned(t), 0) && amp_storage_align(t->storage) != AMP_OK) return false;
     return __builtin_expect(t->mark == 0, 1) || amp_tensor_on_read(t, false);
 }
-/* Called while calls are written down, before the program gets at a tensor's elements to write them, or when it says that it has.
- * As above. */
+/* Called while calls are written down, before the program gets at a tensor's elements to write them, or when it says
+ * that it has. As above. */
 extern bool (*amp_tensor_on_write)(const amp_tensor *tensor, bool is_done) __attribute__((visibility("hidden")));
 
 enum { AMP_TENSOR_LIVE = 0x414d5054u, AMP_TENSOR_DEAD = 0xdeadu };

@@ -103,8 +103,8 @@ amp_status amp_call_align(const amp_call *call, const amp_backend_op *row) {
                                 row->takes_unaligned == AMP_UNALIGNED_NONE ? align_argument : align_unless_weight);
 }
 
-/* The backends' tables are constant, and one comes with a module that may be loaded after a program has defined its ops:
- * those have one row for all, which finds the implementation itself. */
+/* The backends' tables are constant, and one comes with a module that may be loaded after a program has defined its
+ * ops: those have one row for all, which finds the implementation itself. */
 static amp_backend_op find_row(const amp_backend *backend, const amp_call *call, bool is_alias) {
     if (__builtin_expect(amp_op_is_user(call->op), 0)) return amp_user_row(call);
     return backend->find(is_alias ? amp_op_find(call->op->alias_of) : call->op);
@@ -170,7 +170,8 @@ static amp_status run_elsewhere(amp_call *call) {
     return status;
 }
 
-/* Results are finished here, before any layer sees them: copied over, or the target's new geometry, versions stepped. */
+/* Results are finished here, before any layer sees them: copied over, or the target's new geometry, versions
+ * stepped. */
 AMP_HOT static amp_status run_on_device(amp_call *call) {
     AMP_TRY(__builtin_expect(call->device != AMP_DEVICE_CPU, 0) ? run_elsewhere(call)
                                                                 : run_row(call, &amp_cpu_backend));

@@ -19,7 +19,8 @@ void amp_layer_activate_everywhere(unsigned layer, bool on);
 /* Layers that are on for every thread (explain, grad): or'ed with the thread's in the one test of amp_dispatch. */
 extern _Atomic unsigned amp_process_layers __attribute__((visibility("hidden")));
 
-/* The layers of the rooms above: explain times the call and records its note; autocast has eligibility, policy, casts. */
+/* The layers of the rooms above: explain times the call and records its note; autocast has eligibility, policy,
+ * casts. */
 amp_status amp_explain_layer(amp_call *call);
 amp_status amp_autocast_layer(amp_call *call);
 

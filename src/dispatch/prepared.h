@@ -26,8 +26,8 @@ typedef struct amp_prepared {
 /* What the CPU has for the op. */
 amp_backend_op amp_prepared_row(const amp_op_info *op);
 
-/* Runs the row, as the dispatcher would: no layer sees the call. The thread must not be inside of an op. *in_place becomes
- * false unless each result that is wanted is in its place; then none is to be believed. */
+/* Runs the row, as the dispatcher would: no layer sees the call. The thread must not be inside of an op. *in_place
+ * becomes false unless each result that is wanted is in its place; then none is to be believed. */
 amp_status amp_prepared_run(const amp_prepared *prepared, bool *in_place);
 
 #endif /* AMP_DISPATCH_PREPARED_H */

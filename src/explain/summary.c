@@ -179,10 +179,10 @@ static double elements_of(const json_t *tensor) {
     return elements;
 }
 
-/* Where one call was never slower than two. CPU time of both, one thread of a Zen 4, f32 and bf16 (docs/benchmarks.md, "An
- * activation fused or apart"): of relu 0.84 … 1.01 with 16 channels out or more, 0.98 … 1.07 with 8 or fewer, of linear
- * layers 0.73 … 1.00. Of GELU 0.75 … 1.00 for linear layers with few results, where a call counts; else up to 1.15, and
- * up to 1.73 for convolutions. Transposed ones, and a GPU, were not measured. */
+/* Where one call was never slower than two. CPU time of both, one thread of a Zen 4, f32 and bf16 (docs/benchmarks.md,
+ * "An activation fused or apart"): of relu 0.84 … 1.01 with 16 channels out or more, 0.98 … 1.07 with 8 or fewer, of
+ * linear layers 0.73 … 1.00. Of GELU 0.75 … 1.00 for linear layers with few results, where a call counts; else up to
+ * 1.15, and up to 1.73 for convolutions. Transposed ones, and a GPU, were not measured. */
 static bool fusing_pays(const json_t *row) {
     enum { LEAST_CHANNELS = 16, MOST_RESULTS = 2048 };
     const bool relu = strcmp(amp_json_text(json_object_get(row, "follower"), "attr", ""), "relu") == 0;

@@ -1,7 +1,7 @@
 /* Where a backward stands: gradients that have arrived at nodes, the latest node first.
  *
- * A node's number is larger than those of all that it leads to, so taking the largest each time gives every node all of its gradients
- * before it runs, in an order that depends on nothing but the tape. */
+ * A node's number is larger than those of all that it leads to, so taking the largest each time gives every node all of
+ * its gradients before it runs, in an order that depends on nothing but the tape. */
 #ifndef AMP_GRAD_ARRIVALS_H
 #define AMP_GRAD_ARRIVALS_H
 

@@ -47,7 +47,8 @@ static amp_status run_again(const checkpoint *c, amp_tensor *const *inputs, amp_
     return status != AMP_OK ? status : restored;
 }
 
-/* Goes back from the outputs that have a gradient; what the function took from elsewhere gets its own there and then. */
+/* Goes back from the outputs that have a gradient; what the function took from elsewhere gets its own there and
+ * then. */
 static amp_status go_back(const checkpoint *c, amp_gradient *g, amp_tensor *const *outputs, amp_tensor **room) {
     amp_tensor **roots = room, **gradients = room + c->output_count;
     int64_t count = 0;

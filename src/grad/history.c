@@ -1,4 +1,5 @@
-/* Histories, and the two nodes that no op of the table has: a view of what was written, and what was written through a view. */
+/* Histories, and the two nodes that no op of the table has: a view of what was written, and what was written through a
+ * view. */
 #include "grad/history.h"
 
 #include "amp/ops.h"

@@ -1,7 +1,8 @@
 /* What a tensor knows of how it was made: the node whose result it is, and of a view the tensor that it is one of.
  *
- * Writing a tensor in place gives it another node. Views of it find that out by the generation of their base, and take a node that leads
- * there; writing a view gives its base a node that has the base's old values but for those. So a tensor and its views always agree. */
+ * Writing a tensor in place gives it another node. Views of it find that out by the generation of their base, and take
+ * a node that leads there; writing a view gives its base a node that has the base's old values but for those. So a
+ * tensor and its views always agree. */
 #ifndef AMP_GRAD_HISTORY_H
 #define AMP_GRAD_HISTORY_H
 
@@ -38,7 +39,8 @@ static inline amp_tensor *amp_grad_source(amp_tensor *t) {
     return t->source ? t->source : t;
 }
 
-/* The node that the gradient of a tensor goes to, and *output, which it is of its results; NULL: it requires none, or an error stands. */
+/* The node that the gradient of a tensor goes to, and *output, which it is of its results; NULL: it requires none, or
+ * an error stands. */
 amp_grad_node *amp_history_node(const amp_tensor *tensor, int *output);
 
 /* Whether tensors of its dtype can have one. */
@@ -54,7 +56,8 @@ static inline void amp_grad_node_lead(amp_grad_node *node, int slot, amp_tensor 
     if (before) node->edges[slot] = (amp_grad_edge){amp_grad_node_retain(before), output, source->dtype};
 }
 
-/* The tensor is result `output` of a node from now on. `of`: what it is a view of, if its memory is that one's; else NULL. */
+/* The tensor is result `output` of a node from now on. `of`: what it is a view of, if its memory is that one's; else
+ * NULL. */
 amp_status amp_history_begin(amp_tensor *tensor, amp_grad_node *node, int output, amp_tensor *of, bool of_several);
 /* … after it was written in place; NULL: by what leads no gradient on. `reshapes`: only its shape and strides were. */
 amp_status amp_history_rewrite(amp_tensor *tensor, amp_grad_node *node, bool reshapes);

@@ -222,7 +222,8 @@ void amp_saved_take(amp_saved *saved, const amp_tensor *t, bool keep) {
     saved->offset = memory->offset;
 }
 
-/* One element of each dtype, NaN, or an integer that nobody expects: for tensors of any shape whose elements are gone. */
+/* One element of each dtype, NaN, or an integer that nobody expects: for tensors of any shape whose elements are
+ * gone. */
 static const uint64_t nothing[AMP_DTYPE_COUNT][2] = {
     [AMP_F64] = {0x7ff8000000000000},
     [AMP_F32] = {0x7fc00000},

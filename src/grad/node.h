@@ -1,12 +1,12 @@
 /* The tape: a node for each recorded call, edges to what made its arguments.
  *
- * A node keeps the call's struct, and of its tensors what gradient functions need: geometry of all, elements of those that `saves`
- * names. It holds storages and never headers, so nothing that the program does to a tensor's header reaches it; the
- * version that a storage had tells whether its elements are still those. Of a pending cast it keeps the source, with the
- * dtype that it stood for: a weight's packed forms serve the backward as well.
+ * A node keeps the call's struct, and of its tensors what gradient functions need: geometry of all, elements of those
+ * that `saves` names. It holds storages and never headers, so nothing that the program does to a tensor's header
+ * reaches it; the version that a storage had tells whether its elements are still those. Of a pending cast it keeps the
+ * source, with the dtype that it stood for: a weight's packed forms serve the backward as well.
  *
- * Edges lead from later nodes to earlier ones, which `sequence` says too. A leaf has a node of its own, the earliest of all, in which
- * gradients arrive. */
+ * Edges lead from later nodes to earlier ones, which `sequence` says too. A leaf has a node of its own, the earliest of
+ * all, in which gradients arrive. */
 #ifndef AMP_GRAD_NODE_H
 #define AMP_GRAD_NODE_H
 
@@ -69,7 +69,8 @@ typedef struct amp_grad_node {
     struct amp_grad_node *next_dead;
 } amp_grad_node;
 
-/* A node for a call of `slots` tensors, whose arguments take `args_bytes`, with that many results; all else 0. NULL: no memory. */
+/* A node for a call of `slots` tensors, whose arguments take `args_bytes`, with that many results; all else 0. NULL: no
+ * memory. */
 amp_grad_node *amp_grad_node_new(int slots, int results, size_t args_bytes);
 /* Gives it its number, once it has its edges: finding what they lead to may make nodes, and those come before it. */
 void amp_grad_node_number(amp_grad_node *node);
@@ -86,8 +87,8 @@ void amp_grad_node_save(amp_grad_node *node, int slot, const amp_tensor *tensor)
 bool amp_grad_node_keeps_alone(const amp_grad_node *node);
 /* Lets what it saved go. */
 void amp_grad_node_spend(amp_grad_node *node);
-/* … and of the leaves that nobody else has saved the casts: their gradients have come, and they are written next. So packed forms of all
- * weights and gradients of all weights are never there at once. */
+/* … and of the leaves that nobody else has saved the casts: their gradients have come, and they are written next. So
+ * packed forms of all weights and gradients of all weights are never there at once. */
 void amp_grad_node_spend_casts(amp_grad_node *node);
 
 amp_grad_cell *amp_grad_cell_new(void);
@@ -106,8 +107,8 @@ void amp_grad_hook_move(amp_grad_node *from, amp_grad_node *to, int output, amp_
 
 /* Geometry, and with `keep` the elements. */
 void amp_saved_take(amp_saved *saved, const amp_tensor *tensor, bool keep);
-/* A tensor of the innermost scope again: with its elements, or NaN in the place of each. NULL with an error: they were written since. `node` and
- * `name` are for the sentence. */
+/* A tensor of the innermost scope again: with its elements, or NaN in the place of each. NULL with an error: they were
+ * written since. `node` and `name` are for the sentence. */
 amp_tensor *amp_saved_tensor(const amp_saved *saved, const amp_grad_node *node, const char *name);
 
 #endif /* AMP_GRAD_NODE_H */

@@ -127,7 +127,8 @@ static amp_tensor *before_writing(const amp_call *call, const amp_tensor *t) {
     return copy && amp_copy_tensor(copy, t) == AMP_OK ? copy : NULL;
 }
 
-/* What is saved of an activation is its cast, as the kernel reads it: smaller, and read again. Of a weight it is the source. */
+/* What is saved of an activation is its cast, as the kernel reads it: smaller, and read again. Of a weight it is the
+ * source. */
 static amp_status visit_saved(amp_call *call, amp_grad_node *node, int argument, int slot, amp_tensor *t) {
     if (!t) return AMP_OK;
     const bool is_written = call->op->args[argument].flags & AMP_ARG_MUTATED && amp_call_mutates(call); /* statistics */

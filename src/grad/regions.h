@@ -5,7 +5,8 @@
 #include "amp/autocast.h"
 #include "core/thread.h"
 
-/* Enters the state; what amp_grad_regions_leave is given. In a backward the layers are others than the open regions have asked for. */
+/* Enters the state; what amp_grad_regions_leave is given. In a backward the layers are others than the open regions
+ * have asked for. */
 static inline unsigned amp_grad_regions_enter(const amp_autocast_state *state) {
     const unsigned layers = amp_this_thread.layers;
     (void)amp_autocast_enter_state(state, sizeof *state);

@@ -62,7 +62,8 @@ static amp_tensor *shrunk(amp_tensor *d, amp_tensor *x, amp_scalar lambda) {
 FROM_INPUT(hardshrink, shrunk(d, x, a->lambd))
 FROM_INPUT(softshrink, shrunk(d, x, a->lambd))
 
-/* 1/(1 + |x|)², at infinity NaN as PyTorch's quotient; of a complex x both what the quotient and what the modulus give. */
+/* 1/(1 + |x|)², at infinity NaN as PyTorch's quotient; of a complex x both what the quotient and what the modulus
+ * give. */
 static amp_tensor *softsign_gradient(amp_tensor *d, amp_tensor *x) {
     amp_tensor *modulus = amp_abs(x), *below = amp_add_scalar(modulus, amp_int(1)), *square = amp_square(below);
     if (!x || !amp_dtype_is_complex(x->dtype))

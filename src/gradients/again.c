@@ -1,4 +1,5 @@
-/* The arguments once more, each a tensor of its own, so that what one argument contributes is told from another's of the same tensor. */
+/* The arguments once more, each a tensor of its own, so that what one argument contributes is told from another's of
+ * the same tensor. */
 #include "gradients/again.h"
 
 #include <string.h>

@@ -7,10 +7,12 @@
 /* The op's results of its arguments, made of ops that have gradients; what it leaves NULL counts for nothing. */
 typedef void (*amp_composition)(const void *args, amp_tensor **results);
 
-/* Gives every argument that wants one its gradient. 16-bit numbers are f32 in it. All arguments are to be in `saves`. */
+/* Gives every argument that wants one its gradient. 16-bit numbers are f32 in it. All arguments are to be in
+ * `saves`. */
 void amp_gradient_again(amp_gradient *g, amp_composition compose);
 
-/* amp_gradient_NAME of an op whose results NAME's composition makes, a function `static void compose_NAME(const void *, amp_tensor **)`. */
+/* amp_gradient_NAME of an op whose results NAME's composition makes, a function `static void compose_NAME(const void *,
+ * amp_tensor **)`. */
 #define AMP_GRADIENT_AGAIN(name)                                                                                       \
     void amp_gradient_##name(amp_gradient *g) {                                                                        \
         amp_gradient_again(g, compose_##name);                                                                         \

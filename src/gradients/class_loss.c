@@ -66,7 +66,8 @@ static amp_tensor *along_classes(amp_tensor *weight, const amp_tensor *input, in
     return amp_reshape(weight, shape);
 }
 
-/* By the logarithms of the probabilities, where targets are indices: the target's class, and with smoothing all of them. */
+/* By the logarithms of the probabilities, where targets are indices: the target's class, and with smoothing all of
+ * them. */
 static amp_tensor *by_logs_of_indices(const amp_gradient *g, const amp_cross_entropy_args *a) {
     const class_targets t = targets_of(a->input, a->target, a->weight, a->ignore_index.value);
     const double smoothing = a->label_smoothing;

@@ -1,5 +1,6 @@
-/* The gradient of ctc_loss: the recursion of src/ops/ctc_loss.c for all samples at once, frame by frame, in f64. It is the derivative
- * itself, where PyTorch's presumes that the probabilities of a frame sum to 1; behind a log_softmax the two are one. */
+/* The gradient of ctc_loss: the recursion of src/ops/ctc_loss.c for all samples at once, frame by frame, in f64. It is
+ * the derivative itself, where PyTorch's presumes that the probabilities of a frame sum to 1; behind a log_softmax the
+ * two are one. */
 #include <math.h>
 #include <string.h>
 

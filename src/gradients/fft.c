@@ -1,8 +1,9 @@
-/* Gradients of Fourier transforms: the adjoint transform, whose scale is that of the other direction, and where input was cut or
- * padded, zeros, or what stood there dropped.
+/* Gradients of Fourier transforms: the adjoint transform, whose scale is that of the other direction, and where input
+ * was cut or padded, zeros, or what stood there dropped.
  *
- * A one-sided spectrum stands for two conjugate halves: its frequencies count twice but for the first and, of an even length, the
- * last. So a spectrum's gradient is the transform's times 2, and a spectrum that is transformed back has halves. */
+ * A one-sided spectrum stands for two conjugate halves: its frequencies count twice but for the first and, of an even
+ * length, the last. So a spectrum's gradient is the transform's times 2, and a spectrum that is transformed back has
+ * halves. */
 #include <string.h>
 
 #include "gradients/pieces.h"

@@ -11,8 +11,8 @@
 amp_tensor *amp_conjugate(amp_tensor *tensor);
 /* The number with its imaginary part turned round. */
 amp_scalar amp_scalar_conjugate(amp_scalar number);
-/* Images with their channels last where those of `like` are: what arrives from ops that know no images lies densely, and from there on
- * every op would meet two layouts. Any other tensor itself. */
+/* Images with their channels last where those of `like` are: what arrives from ops that know no images lies densely,
+ * and from there on every op would meet two layouts. Any other tensor itself. */
 amp_tensor *amp_laid_out_as(amp_tensor *tensor, const amp_tensor *like);
 /* The first argument of any op, and its place in the struct. */
 amp_tensor *const *amp_first_argument(const amp_gradient *g);
@@ -34,8 +34,8 @@ static inline amp_dtype amp_wide_dtype(amp_dtype dtype) {
 amp_tensor *amp_zeros_for(const amp_gradient *g, const amp_tensor *like, amp_dtype dtype);
 /* In the shape of `like`, which is larger: zeros behind. */
 amp_tensor *amp_grown(amp_tensor *tensor, const amp_tensor *like);
-/* Gives left · right in the dtype in which the argument's gradient is wanted: of a weight that was cast, f32, and the sums are not
- * rounded on their way there. */
+/* Gives left · right in the dtype in which the argument's gradient is wanted: of a weight that was cast, f32, and the
+ * sums are not rounded on their way there. */
 void amp_give_product(amp_gradient *g, amp_tensor *const *argument, amp_tensor *left, amp_tensor *right);
 /* … the sums of `t` over dimensions `dim`. */
 void amp_give_sums(amp_gradient *g, amp_tensor *const *argument, amp_tensor *t, amp_dims dim);

@@ -1,5 +1,5 @@
-/* Gradients of functions of one element, PyTorch's formulas. Of a complex function f' is taken at the conjugate, which is the conjugate of
- * f' where f is real on the real line; 16-bit numbers are computed with in f32 and rounded once. */
+/* Gradients of functions of one element, PyTorch's formulas. Of a complex function f' is taken at the conjugate, which
+ * is the conjugate of f' where f is real on the real line; 16-bit numbers are computed with in f32 and rounded once. */
 #include <math.h>
 
 #include "gradients/pieces.h"

@@ -1,4 +1,5 @@
-/* Gradients of powers, logarithms of sums, and what else is made of both. Of complex functions f' is taken at the conjugates. */
+/* Gradients of powers, logarithms of sums, and what else is made of both. Of complex functions f' is taken at the
+ * conjugates. */
 #include <math.h>
 
 #include "gradients/pieces.h"

@@ -17,7 +17,8 @@
 #include "policy/rules.h"
 #include "policy/user_ops.h"
 
-/* Larger results of constants are computed anew in each run, but for a few: a product would pack such weights each time. */
+/* Larger results of constants are computed anew in each run, but for a few: a product would pack such weights each
+ * time. */
 enum { MOST_FOLDED_BYTES = 64 << 20, MOST_LARGE_BYTES = 512 << 20 };
 
 static __thread amp_capture *current;
@@ -177,9 +178,9 @@ static bool is_row_of_zeros(const amp_tensor *t, int64_t row, int64_t length) {
     return true;
 }
 
-/* Fourier transforms of overlapping windows, as exporters write them: a convolution of one line with K / 2 + 1 cosines and as many
- * sines, of which the first, of frequency 0, is 0: a row that no convolution which was learned has. stft is in f32 on the CPU; so are
- * they, for much of what is added up cancels. */
+/* Fourier transforms of overlapping windows, as exporters write them: a convolution of one line with K / 2 + 1 cosines
+ * and as many sines, of which the first, of frequency 0, is 0: a row that no convolution which was learned has. stft is
+ * in f32 on the CPU; so are they, for much of what is added up cancels. */
 static bool is_transform(const amp_capture *c, const amp_call *call) {
     if (call->device != AMP_DEVICE_CPU || call->op->id != AMP_OP_ID_conv1d) return false;
     const amp_conv1d_args *a = call->args;
@@ -241,8 +242,8 @@ static bool is_of_argument(const amp_call *call, const amp_tensor *t) {
     return false;
 }
 
-/* What a call that ran ahead has made has no elements, but for views of arguments that have some. False: two results are in one
- * memory; or there is none. */
+/* What a call that ran ahead has made has no elements, but for views of arguments that have some. False: two results
+ * are in one memory; or there is none. */
 static bool note_unsettled(amp_capture *c, const amp_call *call, const amp_tensor *t, int value) {
     if (!call->ahead || is_of_argument(call, t)) return true;
     return !t->storage->kept[AMP_KEEPER_GRAPHS] && amp_unsettled_add(&c->unsettled, t, value) == AMP_OK;
@@ -268,8 +269,8 @@ static bool take_room(amp_capture *c, const amp_tensor *t, uint64_t depends) {
     return true;
 }
 
-/* *value: what the node makes; AMP_NET_NONE where it makes none: what came back unchanged is the value that it was, and results of
- * constants are constants, which serve as weights do. False: no memory. */
+/* *value: what the node makes; AMP_NET_NONE where it makes none: what came back unchanged is the value that it was, and
+ * results of constants are constants, which serve as weights do. False: no memory. */
 static bool note_result(amp_capture *c, amp_call *call, uint64_t depends, amp_tensor **result, int *value) {
     *value = AMP_NET_NONE;
     amp_tensor *t = own_header(c, call, *result);

@@ -4,9 +4,9 @@
  * depend on the inputs' elements are not written down: their results are constants of the net. So arithmetic with
  * shapes, and transformations of weights, are done once.
  *
- * The others do not compute: they run ahead (call/ahead.h), and the net computes once it is complete. Where somebody needs elements
- * before, they are settled (settle.h): what the function looks at, prints or keeps, arguments of ops that the program defined,
- * everything before anything is written. An op that cannot run ahead computes.
+ * The others do not compute: they run ahead (call/ahead.h), and the net computes once it is complete. Where somebody
+ * needs elements before, they are settled (settle.h): what the function looks at, prints or keeps, arguments of ops
+ * that the program defined, everything before anything is written. An op that cannot run ahead computes.
  *
  * A tensor's `mark` says which value of which capture it is; a tensor without one is a constant. */
 #ifndef AMP_GRAPH_CAPTURE_H
@@ -38,8 +38,9 @@ typedef enum amp_capture_kind { AMP_CAPTURE_FOLDED = 0, AMP_CAPTURE_WHOLE } amp_
 /* What a net has of large results that were folded. */
 size_t amp_capture_large_bytes(const amp_net *net);
 
-/* Calls the source's function once, on this thread; `large_bytes`: what other nets of it hold. What it did is c->net then, the caller's, and `outputs` are left alone; or
- * c->net is NULL: there can be none, c->failed says why, and the outputs have been computed; they belong to the innermost scope. */
+/* Calls the source's function once, on this thread; `large_bytes`: what other nets of it hold. What it did is c->net
+ * then, the caller's, and `outputs` are left alone; or c->net is NULL: there can be none, c->failed says why, and the
+ * outputs have been computed; they belong to the innermost scope. */
 amp_status amp_capture_run(amp_capture *c, amp_capture_kind kind, size_t large_bytes, const amp_graph_source *source,
                            amp_tensor *const *inputs, amp_tensor **outputs);
 

@@ -1,5 +1,5 @@
-/* A net through the dispatcher: explain, autocast and the devices see its calls as a program's. The first such run makes
- * the plan by which later ones run. */
+/* A net through the dispatcher: explain, autocast and the devices see its calls as a program's. The first such run
+ * makes the plan by which later ones run. */
 #include <limits.h>
 #include <stdalign.h>
 #include <string.h>

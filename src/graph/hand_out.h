@@ -4,8 +4,8 @@
 
 #include "core/thread.h"
 
-/* The tensors `values[which[i]]`, each with one owner, the frame outside of `frame`: what the frame has moves out of it, all
- * else, and what stands there twice, is a view. All of them or, with an error, none. */
+/* The tensors `values[which[i]]`, each with one owner, the frame outside of `frame`: what the frame has moves out of
+ * it, all else, and what stands there twice, is a view. All of them or, with an error, none. */
 amp_status amp_hand_out(const amp_scope_frame *frame, amp_tensor *const *values, const int *which, int count,
                         amp_tensor **outputs);
 

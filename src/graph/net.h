@@ -1,5 +1,6 @@
-/* A network as data: calls of ops in their order, each with the op's own argument struct, and numbered values in the place of
- * tensors. Shapes are numbers: a net is for inputs of one shape. capture.c makes one, passes change it, execute.c runs it. */
+/* A network as data: calls of ops in their order, each with the op's own argument struct, and numbered values in the
+ * place of tensors. Shapes are numbers: a net is for inputs of one shape. capture.c makes one, passes change it,
+ * execute.c runs it. */
 #ifndef AMP_GRAPH_NET_H
 #define AMP_GRAPH_NET_H
 
@@ -86,8 +87,8 @@ void amp_net_count(amp_net *net);
 
 /* The node's calls were made there; "": not known. */
 void amp_net_note_place(amp_net_node *node, const char *place);
-/* Node k is about to become `made`, which gets its places and is_f32, and those of the calls that it takes the place of: all
- * between its operands and those of `made`. */
+/* Node k is about to become `made`, which gets its places and is_f32, and those of the calls that it takes the place
+ * of: all between its operands and those of `made`. */
 void amp_net_join(const amp_net *net, int k, amp_net_node *made);
 /* No constant was written since it was captured. */
 bool amp_net_is_fresh(const amp_net *net);
@@ -97,9 +98,9 @@ bool amp_net_is_fresh(const amp_net *net);
  * output; one that lies there already, in the same storage, needs not be copied. */
 amp_status amp_net_execute(amp_net *net, amp_tensor *const *inputs, amp_tensor *const *into, amp_tensor **outputs);
 
-/* All that the first such run does beside computing: weights are packed, kernels tested, the plan is made, its memory taken once.
- * There are no outputs: products are zeros meanwhile. An error may come of that. Where ops of the program would see them, or
- * somebody watches, it is a run. */
+/* All that the first such run does beside computing: weights are packed, kernels tested, the plan is made, its memory
+ * taken once. There are no outputs: products are zeros meanwhile. An error may come of that. Where ops of the program
+ * would see them, or somebody watches, it is a run. */
 amp_status amp_net_prepare(amp_net *net, amp_tensor *const *inputs);
 
 /* amp_net_execute node by node, of a net that may still change. */

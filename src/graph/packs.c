@@ -1,6 +1,6 @@
-/* Packed weights of a model in a file: written from the cast cache, and put back into it over a map of the file. What is in the
- * cache is what an op would have packed, so a run with the file and one without it give the same bits; what the file lacks is packed
- * as ever. */
+/* Packed weights of a model in a file: written from the cast cache, and put back into it over a map of the file. What
+ * is in the cache is what an op would have packed, so a run with the file and one without it give the same bits; what
+ * the file lacks is packed as ever. */
 #include <stddef.h>
 #include <string.h>
 #include <xxhash.h>

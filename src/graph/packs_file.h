@@ -1,5 +1,5 @@
-/* A file of packed weights: a head, a table with a row for each cast, and the casts' bytes, each from a page on. Numbers are in the
- * machine's order, which the head's format tells too. */
+/* A file of packed weights: a head, a table with a row for each cast, and the casts' bytes, each from a page on.
+ * Numbers are in the machine's order, which the head's format tells too. */
 #ifndef AMP_GRAPH_PACKS_FILE_H
 #define AMP_GRAPH_PACKS_FILE_H
 

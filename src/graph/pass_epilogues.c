@@ -1,6 +1,6 @@
 /* What follows a product or a convolution becomes part of it: batch norm, bias, a second tensor, an activation. Fewer
- * passes over memory, and one rounding in the place of several. Under autocast what is added in f32 by the calls that stand
- * there is added in f32 by the product too, and so is its result f32; pass_rounding.c says where it need not. */
+ * passes over memory, and one rounding in the place of several. Under autocast what is added in f32 by the calls that
+ * stand there is added in f32 by the product too, and so is its result f32; pass_rounding.c says where it need not. */
 #include <string.h>
 
 #include "amp/ops.h"
@@ -8,8 +8,8 @@
 #include "graph/pattern.h"
 #include "graph/product.h"
 
-/* The product that alone makes what node k reads as `value`; nobody else reads it. It takes over the dtype that node k's result
- * has: what was added in f32 stays so. */
+/* The product that alone makes what node k reads as `value`; nobody else reads it. It takes over the dtype that node
+ * k's result has: what was added in f32 stays so. */
 static bool product_before(amp_net *net, int k, int value, amp_product *p) {
     if (value < 0 || net->values[value].uses != 1 || net->values[value].node < 0) return false;
     if (!amp_product_read(net, net->values[value].node, p)) return false;
@@ -123,8 +123,8 @@ static bool fit_dtypes(const amp_net *net, const amp_product *p, amp_dtype produ
     return (other == AMP_F32 || other == AMP_BF16) && !amp_product_is_depthwise(net, p);
 }
 
-/* Lines lie row by row, and kernels take channels last: what is added would be laid out anew, which takes longer than a sum
- * apart (vocoder in bf16: 13.8 ms with, 10.4 without). */
+/* Lines lie row by row, and kernels take channels last: what is added would be laid out anew, which takes longer than a
+ * sum apart (vocoder in bf16: 13.8 ms with, 10.4 without). */
 static bool is_lines(const amp_product *p, const amp_net_value *made) {
     enum { LINES = 3 };
     return p->is_conv && made->rank == LINES && made->shape[2] > 1;
@@ -161,7 +161,8 @@ static bool take_addition(amp_net *net, int k) {
 
 /* ---- Factors ---------------------------------------------------------------------------------------------------- */
 
-/* The operand of a sum or product of two tensors that is a vector of f32 along the channels of images; the other one in *rest. */
+/* The operand of a sum or product of two tensors that is a vector of f32 along the channels of images; the other one in
+ * *rest. */
 static int channel_constant(const amp_net *net, const amp_net_node *node, int *rest) {
     const amp_net_value *made = &net->values[node->results[0]];
     for (int i = 0; i < 2 && node->operand_count == 2 && !*node->op->overload && made->rank > 2; i++) {

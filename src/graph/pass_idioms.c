@@ -1,5 +1,5 @@
-/* Several calls that are one op: what exporters take apart. A row is a pattern (graph/pattern.h), what it becomes, and what
- * must hold beside it. Rows stand from the largest to the smallest. */
+/* Several calls that are one op: what exporters take apart. A row is a pattern (graph/pattern.h), what it becomes, and
+ * what must hold beside it. Rows stand from the largest to the smallest. */
 #include <string.h>
 
 #include "amp/ops.h"

@@ -1,5 +1,5 @@
-/* Channels last: convolutions of images are fastest so, and what follows them keeps it. So only what comes in any other way is
- * laid out anew, once. */
+/* Channels last: convolutions of images are fastest so, and what follows them keeps it. So only what comes in any other
+ * way is laid out anew, once. */
 #include <limits.h>
 #include <string.h>
 
@@ -75,8 +75,8 @@ static int lay_out(amp_net *net, int k, int value) {
     return back;
 }
 
-/* A result that only leaves the graph, where it will be row by row again: for the one convolution, laying out its input and
- * its result costs more than it saves. */
+/* A result that only leaves the graph, where it will be row by row again: for the one convolution, laying out its input
+ * and its result costs more than it saves. */
 static bool only_leaves(const amp_net *net, int k) {
     const int result = net->nodes[k].results[0];
     return result >= 0 && net->values[result].uses == 1 && net->values[result].last_use == INT_MAX;

@@ -1,5 +1,5 @@
-/* Under autocast: a product's result in f32 of which every reader sees but its rounded values is rounded where it is made, and
- * other calls' before it is joined or repeated. The same bits in half the memory. */
+/* Under autocast: a product's result in f32 of which every reader sees but its rounded values is rounded where it is
+ * made, and other calls' before it is joined or repeated. The same bits in half the memory. */
 #include <string.h>
 
 #include "core/memory.h"
@@ -75,7 +75,8 @@ static bool is_wide(const amp_net *net, int value) {
     return value >= 0 && net->values[value].dtype == AMP_F32;
 }
 
-/* Of a call that joins or repeats and whose readers all round: its result is larger than each operand, and all can be rounded. */
+/* Of a call that joins or repeats and whose readers all round: its result is larger than each operand, and all can be
+ * rounded. */
 static bool pays_before(const amp_net *net, const amp_net_node *node, const bool *rounded) {
     if (!only_moves(net, node) || !is_wide(net, node->results[0]) || !rounded[node->results[0]]) return false;
     const int64_t elements = elements_of(&net->values[node->results[0]]);

@@ -4,8 +4,9 @@
 
 #include "graph/net.h"
 
-/* Runs all passes, in the order of the table in passes.c. True: something that may change bits has changed. exact: only passes that never do. `name`: the graph's, for
- * AMP_VERBOSE=graph. A pass that finds no memory leaves the net as it was. */
+/* Runs all passes, in the order of the table in passes.c. True: something that may change bits has changed. exact: only
+ * passes that never do. `name`: the graph's, for AMP_VERBOSE=graph. A pass that finds no memory leaves the net as it
+ * was. */
 bool amp_net_improve(amp_net *net, const char *name, bool exact);
 
 /* ---- The passes, a file each: how many places were changed ---- */
@@ -23,13 +24,14 @@ typedef struct amp_net_argument {
     int value; /* AMP_NET_NONE: absent */
 } amp_net_argument;
 
-/* Node k becomes a call of `op` with these tensors, all other options absent; its first result stays the value that it was. NULL:
- * no memory, and the node is as before. Texts that are put into the struct must live for ever. */
+/* Node k becomes a call of `op` with these tensors, all other options absent; its first result stays the value that it
+ * was. NULL: no memory, and the node is as before. Texts that are put into the struct must live for ever. */
 amp_net_node *amp_net_rewrite(amp_net *net, int k, const char *op, const amp_net_argument *arguments, int count);
 
 /* A new value with the shape and dtype of another; AMP_NET_NONE: no memory. */
 int amp_net_value_like(amp_net *net, int value);
-/* A call of `op`, whose one tensor is `value`, that makes `result`, in front of node k, which moves on; NULL: no memory. */
+/* A call of `op`, whose one tensor is `value`, that makes `result`, in front of node k, which moves on; NULL: no
+ * memory. */
 amp_net_node *amp_net_insert(amp_net *net, int k, const char *op, int value, int result);
 /* In a region of bf16: everyone who reads the value sees but its rounded elements. False without memory, too. */
 bool amp_net_is_rounded(const amp_net *net, int value);

@@ -4,8 +4,8 @@
  *
  * A name with arguments is a call of that op (any overload) with these tensors, in the order of its schema; `add` and
  * `mul` take theirs in either order. A name alone is any value, the same wherever it stands again; with # in front, a
- * constant. A number is a constant of one element that has it, to five digits; `y=sub(x, m)` gives what a call makes a name,
- * by which it can be named further right. What calls inside the pattern make, nobody else may read. */
+ * constant. A number is a constant of one element that has it, to five digits; `y=sub(x, m)` gives what a call makes a
+ * name, by which it can be named further right. What calls inside the pattern make, nobody else may read. */
 #ifndef AMP_GRAPH_PATTERN_H
 #define AMP_GRAPH_PATTERN_H
 

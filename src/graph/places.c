@@ -1,5 +1,5 @@
-/* Where in the program or the model a node's calls were made, and whether rules keep one of them in f32; passes that make one
- * node of several join theirs. */
+/* Where in the program or the model a node's calls were made, and whether rules keep one of them in f32; passes that
+ * make one node of several join theirs. */
 #include <string.h>
 
 #include "core/memory.h"
@@ -61,8 +61,8 @@ typedef struct joining {
     amp_net_node *made;
 } joining;
 
-/* Whether the value stays outside of what is joined: an operand of `made`, or read by a call that was put in before it to
- * make one. */
+/* Whether the value stays outside of what is joined: an operand of `made`, or read by a call that was put in before it
+ * to make one. */
 static bool is_outside(const joining *j, int value) {
     enum { MOST_PUT_IN = 3 };
     if (value < 0 || j->net->values[value].constant || is_operand(j->made, value)) return true;

@@ -183,7 +183,8 @@ static int family_of(const amp_plan_recorder *r, const amp_tensor *t) {
     return AMP_NET_NONE;
 }
 
-/* A view of what an operand views, always: nothing is computed. An op of the program may give something else another time. */
+/* A view of what an operand views, always: nothing is computed. An op of the program may give something else another
+ * time. */
 static bool all_are_views(const amp_plan_recorder *r) {
     if (amp_op_is_user(r->node->op)) return false;
     for (int i = 0; i < r->node->result_count; i++) {

@@ -1,6 +1,6 @@
 /* Plans: how a net runs without the dispatcher. A run through the dispatcher is recorded: the row that each call came
- * to, its arguments as autocast left them, and where results had their memory. A plan's run calls the rows, with argument
- * structs, tensors' headers and places of results that were laid out before. */
+ * to, its arguments as autocast left them, and where results had their memory. A plan's run calls the rows, with
+ * argument structs, tensors' headers and places of results that were laid out before. */
 #ifndef AMP_GRAPH_PLAN_H
 #define AMP_GRAPH_PLAN_H
 
@@ -20,8 +20,8 @@ amp_plan *amp_plan_end(amp_plan_recorder *recorder, bool succeeded);
 void amp_plan_free(amp_plan *plan); /* may be NULL; nobody runs it */
 
 /* The net's outputs, as amp_net_execute gives them, by any number of threads. False: not for such inputs, or somebody
- * wants to see calls, or something was not as it was when it was recorded; then nothing is done, and the dispatcher is the
- * way. */
+ * wants to see calls, or something was not as it was when it was recorded; then nothing is done, and the dispatcher is
+ * the way. */
 bool amp_plan_run(amp_plan *plan, amp_tensor *const *inputs, amp_tensor *const *into, amp_tensor **outputs,
                   amp_status *status);
 

@@ -21,7 +21,8 @@ typedef struct amp_product {
     int64_t groups;
 } amp_product;
 
-/* Reads conv1d … conv3d, convolution_pointwise, linear, linear_pointwise, or matmul by a constant matrix. False: the node is none. */
+/* Reads conv1d … conv3d, convolution_pointwise, linear, linear_pointwise, or matmul by a constant matrix. False: the
+ * node is none. */
 bool amp_product_read(amp_net *net, int k, amp_product *p);
 
 /* Makes node k this one; its first result stays. False: no memory, or no op has all that. */

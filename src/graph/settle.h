@@ -1,4 +1,5 @@
-/* Settling: computing values of a capture that were written down and not computed (call/ahead.h), when somebody needs them. */
+/* Settling: computing values of a capture that were written down and not computed (call/ahead.h), when somebody needs
+ * them. */
 #ifndef AMP_GRAPH_SETTLE_H
 #define AMP_GRAPH_SETTLE_H
 

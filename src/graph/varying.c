@@ -1,4 +1,5 @@
-/* Which calls of a graph come out otherwise for other extents: the same calls, recorded for inputs of several, side by side. */
+/* Which calls of a graph come out otherwise for other extents: the same calls, recorded for inputs of several, side by
+ * side. */
 #include <string.h>
 
 #include "core/memory.h"

@@ -1,5 +1,5 @@
-/* A net with somebody who looks on: the loop of execute.c with a callback behind each step, and beside it, where that is
- * asked for, the same steps in f32. */
+/* A net with somebody who looks on: the loop of execute.c with a callback behind each step, and beside it, where that
+ * is asked for, the same steps in f32. */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include <string.h>
 #include <time.h>
@@ -39,8 +39,8 @@ static bool is_lower(const watch *w, const amp_tensor *t) {
     return t && w->lower != AMP_DTYPE_NONE && t->dtype == w->lower;
 }
 
-/* Importers bring results back to the type that they found, which in the region may have been the lower one. Without it such a
- * call would round what nothing else rounds. */
+/* Importers bring results back to the type that they found, which in the region may have been the lower one. Without it
+ * such a call would round what nothing else rounds. */
 static bool only_rounds(const watch *w, const amp_net_node *node) {
     const amp_dtype *dtype = strcmp(node->op->name, "to") == 0 ? amp_net_field(node, "dtype") : NULL;
     const int value = dtype ? amp_net_operand_of(node, "input") : AMP_NET_NONE;

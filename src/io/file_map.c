@@ -254,8 +254,8 @@ amp_status amp_file_write_tensor(amp_file_writer *writer, const amp_tensor *tens
     return AMP_OK;
 }
 
-/* A file system that cannot flush folders says EINVAL. The path is cut at its last slash meanwhile: no memory is asked for where the file
- * has its name already. */
+/* A file system that cannot flush folders says EINVAL. The path is cut at its last slash meanwhile: no memory is asked
+ * for where the file has its name already. */
 static amp_status flush_folder(amp_file_writer *writer) {
     char *slash = strrchr(writer->path, '/');
     if (slash) *slash = '\0';
@@ -270,7 +270,8 @@ static amp_status flush_folder(amp_file_writer *writer) {
 
 amp_status amp_file_commit(amp_file_writer *writer) {
     AMP_TRY(flush_buffer(writer));
-    /* without it a crash soon after the rename could leave an empty file where a whole one was, and the rename itself must outlive one */
+    /* without it a crash soon after the rename could leave an empty file where a whole one was, and the rename itself
+     * must outlive one */
     if (fsync(writer->descriptor) != 0) return fail_errno(writer->who, writer->path, "flush it to the disk", errno);
     const int closed = close(writer->descriptor);
     writer->descriptor = -1;

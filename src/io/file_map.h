@@ -24,8 +24,8 @@ typedef struct amp_file_map amp_file_map;
 amp_file_map *amp_file_map_open(const char *who, const char *path);
 /* The same of a regular file that is open; the descriptor stays the caller's. */
 amp_file_map *amp_file_map_descriptor(const char *who, const char *path, int descriptor);
-/* The pages that lie in this range whole need not stay in memory: they are read again when they are looked at, and what was
- * written to them is lost. */
+/* The pages that lie in this range whole need not stay in memory: they are read again when they are looked at, and what
+ * was written to them is lost. */
 void amp_file_map_let_go(const amp_file_map *map, uint64_t offset, uint64_t bytes);
 void amp_file_map_retain(amp_file_map *map);
 void amp_file_map_release(amp_file_map *map);

@@ -1,4 +1,5 @@
-/* Tensors as text, in the form of PyTorch (torch/_tensor_str.py): widths and notation from the values that are shown. */
+/* Tensors as text, in the form of PyTorch (torch/_tensor_str.py): widths and notation from the values that are
+ * shown. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* OpenBLAS's choice of kernels, looked over. It chooses when it is loaded, by family numbers: what calls itself an
- * Opteron gets kernels with 3DNow!, which virtual machines of that name (qemu64, qemu's default, is one) do not have. */
+ * Opteron gets kernels with 3DNow!, which virtual machines of that name (qemu64, qemu's default, is one) do not
+ * have. */
 #include "machine/blas.h"
 
 #include <cblas.h>

@@ -58,8 +58,8 @@ static bool is_cast_to(const amp_onnx_node *node, amp_dtype dtype) {
     return false;
 }
 
-/* Values that are bf16 stand as f32 behind a Cast (write/portable.c): without it they are what they were, and so is what is
- * computed of them. */
+/* Values that are bf16 stand as f32 behind a Cast (write/portable.c): without it they are what they were, and so is
+ * what is computed of them. */
 static amp_status lift_disguise(amp_onnx_model *model) {
     amp_onnx_graph *g = model->graph;
     bool *rounded = amp_alloc_zeroed((size_t)g->value_count + 1);

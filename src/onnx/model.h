@@ -94,8 +94,8 @@ typedef struct amp_onnx_read_options {
 } amp_onnx_read_options;
 
 /* Maps and reads the file; its sentence names the file, and the node or tensor, that cannot be read. Ops are not looked
- * up: amp_onnx_node.op is NULL. Constants of 4 KiB and more stay in the map, at whatever address (core/tensor_impl.h, "Bytes of files"). NULL with
- * an error. */
+ * up: amp_onnx_node.op is NULL. Constants of 4 KiB and more stay in the map, at whatever address (core/tensor_impl.h,
+ * "Bytes of files"). NULL with an error. */
 amp_onnx_model *amp_onnx_read(const char *path, const amp_onnx_read_options *options);
 /* The same of a file that lies in memory, which is the caller's again afterwards. External data is found in data_folder
  * only. */

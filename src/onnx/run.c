@@ -1,5 +1,5 @@
-/* A model's nodes, one after another. A graph's run has a frame that owns its values; each node has one of its own inside,
- * from which its results move out. So whatever goes wrong, everything goes with the frames. */
+/* A model's nodes, one after another. A graph's run has a frame that owns its values; each node has one of its own
+ * inside, from which its results move out. So whatever goes wrong, everything goes with the frames. */
 #include "onnx/run.h"
 
 #include <string.h>
@@ -45,8 +45,8 @@ static void drop_unneeded(environment *e, const amp_onnx_node *node, int k) {
     }
 }
 
-/* Where the run's inputs are: weights go there, in a call that a capture computes once; integers, which mostly say shapes,
- * stay on the host. */
+/* Where the run's inputs are: weights go there, in a call that a capture computes once; integers, which mostly say
+ * shapes, stay on the host. */
 static amp_tensor *place_constant(const struct amp_onnx_run *run, amp_tensor *t) {
     const bool stays = !t || run->device == AMP_DEVICE_CPU || !amp_dtype_is_floating(t->dtype);
     return stays ? t : amp_to_device(t, run->device);

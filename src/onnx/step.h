@@ -1,9 +1,10 @@
 /* What the ops of ONNX are here: a table of functions that compute one node each, on tensors, through libamp's own ops.
  *
- * A function reads the node's inputs and attributes by the calls below, calls ops (amp_conv2d(…), as a program would) and
- * hands its results to amp_onnx_set. It sees tensors with their shapes and, on the CPU, their values: nothing is
- * symbolic. What it makes on the way goes when it returns. Errors stand as everywhere: the ops behind one that failed do
- * nothing, and the runner puts the node in front of the sentence. In a region of autocast each op is cast as everywhere. */
+ * A function reads the node's inputs and attributes by the calls below, calls ops (amp_conv2d(…), as a program would)
+ * and hands its results to amp_onnx_set. It sees tensors with their shapes and, on the CPU, their values: nothing is
+ * symbolic. What it makes on the way goes when it returns. Errors stand as everywhere: the ops behind one that failed
+ * do nothing, and the runner puts the node in front of the sentence. In a region of autocast each op is cast as
+ * everywhere. */
 #ifndef AMP_ONNX_STEP_H
 #define AMP_ONNX_STEP_H
 

@@ -1,4 +1,5 @@
-/* Data movement: repeat, tile, flip, rot90, roll, tril, triu, diag, diag_embed. Elements are moved as they are; nothing here computes. */
+/* Data movement: repeat, tile, flip, rot90, roll, tril, triu, diag, diag_embed. Elements are moved as they are; nothing
+ * here computes. */
 #include <omp.h>
 #include <string.h>
 

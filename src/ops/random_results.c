@@ -382,8 +382,8 @@ amp_status amp_op_feature_dropout(amp_call *call) {
     return call->outputs[0] ? AMP_OK : amp_pending_error();
 }
 
-/* selu's least value, −α·scale (Klambauer et al., Self-Normalizing Neural Networks, 2017, section 2), takes the place of
- * what is dropped; the scale a and the shift that follow keep mean and variance. */
+/* selu's least value, −α·scale (Klambauer et al., Self-Normalizing Neural Networks, 2017, section 2), takes the place
+ * of what is dropped; the scale a and the shift that follow keep mean and variance. */
 amp_status amp_op_alpha_dropout(amp_call *call) {
     const amp_alpha_dropout_args *a = call->args;
     const amp_tensor *input = a->input;

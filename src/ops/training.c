@@ -1,5 +1,5 @@
-/* The ops of training, over lists: gradients unscaled, measured and clipped, and what an optimizer may update; tensors whose elements
- * lie otherwise. */
+/* The ops of training, over lists: gradients unscaled, measured and clipped, and what an optimizer may update; tensors
+ * whose elements lie otherwise. */
 #include <math.h>
 
 #include "amp/ops.h"

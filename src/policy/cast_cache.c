@@ -230,8 +230,8 @@ static bool reads_most(const amp_cast_key *key) {
     return bytes >= key->storage->bytes / 2;
 }
 
-/* Elements that lie unaligned in a file are packed from there, or from a copy that goes at once; whatever of a file was packed for
- * good need not stay in memory. */
+/* Elements that lie unaligned in a file are packed from there, or from a copy that goes at once; whatever of a file was
+ * packed for good need not stay in memory. */
 static amp_tensor *build_from_file(const amp_cast_key *key, amp_cast_life life, amp_cast_builder build, void *context) {
     amp_storage *s = key->storage, copy = {.device = AMP_DEVICE_CPU, .bytes = s->bytes};
     amp_cast_key near;

@@ -78,8 +78,8 @@ amp_cast *amp_cast_obtain(const amp_cast_key *key, amp_cast_life life, amp_cast_
                           bool *was_cached);
 void amp_cast_release(amp_cast *cast);
 
-/* Memory that holds what the key asks for, all of which is set, as if it had been built; the cache retains it. No error: an
- * equal cast is there, or it is beyond the budget. */
+/* Memory that holds what the key asks for, all of which is set, as if it had been built; the cache retains it. No
+ * error: an equal cast is there, or it is beyond the budget. */
 amp_status amp_cast_offer(const amp_cast_key *key, amp_storage *memory);
 /* The storage's casts that stay, are up to date and of a size that their key tells: up to `most`, retained. */
 int amp_casts_kept_of(amp_storage *storage, amp_cast **casts, int most);

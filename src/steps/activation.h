@@ -20,8 +20,8 @@ typedef enum amp_gemm_activation {
 
 /* ---- Slopes: the gradient d of the result times the derivative at x, in one pass --------------------------------- */
 
-/* What p, q and r are: threshold's bound p; hardtanh's bounds p and q; leaky_relu's slope p; elu's p·e^(q·x) below zero and r
- * above; softplus's factor p, and q above which it is straight. sigmoid and tanh read the result. */
+/* What p, q and r are: threshold's bound p; hardtanh's bounds p and q; leaky_relu's slope p; elu's p·e^(q·x) below zero
+ * and r above; softplus's factor p, and q above which it is straight. sigmoid and tanh read the result. */
 #define AMP_SLOPES(X)                                                                                                  \
     X(SIGMOID, sigmoid)                                                                                                \
     X(TANH, tanh)                                                                                                      \

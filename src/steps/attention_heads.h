@@ -15,9 +15,9 @@ typedef struct amp_attention {
     bool causal;
 } amp_attention;
 
-/* The gradients of a call: q, k, v and mask of `heads` are the arguments as they are, out is the gradient of its result. q, k and v: what
- * their gradients are written to, f32 or of the arguments' dtype; elements of a row are dense, and k and v have a head for each
- * `group` of q's. */
+/* The gradients of a call: q, k, v and mask of `heads` are the arguments as they are, out is the gradient of its
+ * result. q, k and v: what their gradients are written to, f32 or of the arguments' dtype; elements of a row are dense,
+ * and k and v have a head for each `group` of q's. */
 typedef struct amp_attention_slope {
     amp_attention heads;
     amp_tensor *q, *k, *v;
@@ -28,8 +28,8 @@ amp_status amp_attention_read(const amp_call *call, amp_attention *t);
 
 int64_t amp_attention_heads(const amp_attention *t);
 
-/* Result `index` of the call, [batch, heads, rows, columns], which lies in memory as [batch, rows, heads, columns], so that joining the
- * heads of each row costs no copy; `heads` stands for the last of the batch's extents. */
+/* Result `index` of the call, [batch, heads, rows, columns], which lies in memory as [batch, rows, heads, columns], so
+ * that joining the heads of each row costs no copy; `heads` stands for the last of the batch's extents. */
 amp_tensor *amp_attention_result(amp_call *call, int index, const amp_attention *t, int64_t heads, int64_t rows,
                                  int64_t columns, amp_dtype dtype);
 /* The one of scaled_dot_product_attention. */

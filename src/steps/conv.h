@@ -6,8 +6,8 @@
 
 enum { AMP_CONV_AXES = 3 }; /* depth, height, width; an op of fewer has extents of 1 in front */
 
-/* A weight's gradient that no step makes may be a product for each tap: of kernels of few taps between many channels. An
- * image of few windows is where other ways are slow. */
+/* A weight's gradient that no step makes may be a product for each tap: of kernels of few taps between many channels.
+ * An image of few windows is where other ways are slow. */
 enum { AMP_CONV_FEW_TAPS = 27, AMP_CONV_MANY_CHANNELS = 32, AMP_CONV_FEW_WINDOWS = 64 };
 
 /* Output o and tap k meet input i where, for a convolution, i = o · stride - pad + k · dilation, and for a transposed
@@ -43,8 +43,8 @@ typedef struct amp_conv {
     amp_epilogue epilogue;   /* y = act(scale · sum + bias + residual) */
 } amp_conv;
 
-/* The gradient of y = conv(x, w): x is (N, C, …), w (O, C / groups, K…), y (N, O, …), and y holds a gradient. One of x and w is written: what
- * meets y and the other. w may be a pending cast where x is written. */
+/* The gradient of y = conv(x, w): x is (N, C, …), w (O, C / groups, K…), y (N, O, …), and y holds a gradient. One of x
+ * and w is written: what meets y and the other. w may be a pending cast where x is written. */
 typedef struct amp_conv_back {
     amp_tensor *x, *w, *y;
     bool writes_weight;

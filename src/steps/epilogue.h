@@ -31,7 +31,8 @@ double amp_activate(double x, const amp_epilogue *e);
 amp_status amp_broadcast_strides(const amp_call *call, const char *name, const amp_tensor *t, int rank,
                                  const int64_t *shape, int64_t *strides);
 
-/* What is added to a product besides its bias, as it is: no policy casts it. And the dtype that the result is rounded to. */
+/* What is added to a product besides its bias, as it is: no policy casts it. And the dtype that the result is rounded
+ * to. */
 typedef struct amp_additions {
     amp_tensor *shift;    /* NULL, or a number for each output channel */
     amp_tensor *residual; /* NULL, or what broadcasts to the result */
@@ -45,7 +46,8 @@ static inline bool amp_has_additions(const amp_additions *a) {
 /* Gives them memory; `channels` is how many numbers the shift must have. */
 amp_status amp_check_additions(amp_call *call, const amp_additions *a, const amp_tensor *input, int64_t channels);
 
-/* Whether products of the input's dtype take them along: on the CPU, of bf16 those in bf16 and f32, of f32 those in f32. */
+/* Whether products of the input's dtype take them along: on the CPU, of bf16 those in bf16 and f32, of f32 those in
+ * f32. */
 bool amp_kernels_add(const amp_call *call, const amp_additions *a, const amp_tensor *input);
 
 /* The bias and the shift, either of which may be NULL, as one vector of `dtype`; the one that is there, as it is, where

@@ -32,8 +32,9 @@ typedef struct amp_rnn_pass {
 } amp_rnn_pass;
 
 /* What a pass keeps for the way back lies in one vector of f32, by step and batch entry: the sums of the gates before
- * their sigmoid and tanh, [steps, batch, G·hidden] (of a GRU those that the input gives); of an LSTM and a GRU the state
- * after each step (c, or h), [steps, batch, hidden]; of a GRU what h gives to the gates, [steps, batch, 3·hidden]. */
+ * their sigmoid and tanh, [steps, batch, G·hidden] (of a GRU those that the input gives); of an LSTM and a GRU the
+ * state after each step (c, or h), [steps, batch, hidden]; of a GRU what h gives to the gates, [steps, batch,
+ * 3·hidden]. */
 typedef struct amp_rnn_workspace {
     int64_t states, h_gates,
         elements; /* where the second and the third begin (0: there is none), and how many in all */

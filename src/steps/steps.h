@@ -19,7 +19,8 @@
 #include "steps/rows.h"
 #include "steps/taps.h"
 
-/* Lists of `count` tensors: those of one parameter are of one shape, and their elements in the same order without gaps. */
+/* Lists of `count` tensors: those of one parameter are of one shape, and their elements in the same order without
+ * gaps. */
 typedef struct amp_update {
     amp_update_kind kind;
     double numbers[AMP_MAX_RANK];
@@ -100,8 +101,8 @@ typedef enum amp_bag_mode { AMP_BAG_SUM, AMP_BAG_MEAN, AMP_BAG_MAX } amp_bag_mod
 typedef amp_status amp_pair_losses(const amp_call *call, const amp_operand *sums, int count, double margin,
                                    amp_tensor *losses);
 
-/* The gradients of layer_norm and rms_norm (whose mean is not taken away), from d, that of the result: rows are the dimensions from `dim`
- * on. */
+/* The gradients of layer_norm and rms_norm (whose mean is not taken away), from d, that of the result: rows are the
+ * dimensions from `dim` on. */
 typedef struct amp_norm_slope {
     amp_tensor *d, *input, *weight; /* weight NULL: ones */
     double eps;
@@ -109,8 +110,8 @@ typedef struct amp_norm_slope {
     bool is_centred;
 } amp_norm_slope;
 
-/* Those of group_norm, batch_norm and instance_norm. `groups` of channels have statistics of their own in each sample; 0: a channel has
- * those of the batch, or the running ones where they are not NULL. */
+/* Those of group_norm, batch_norm and instance_norm. `groups` of channels have statistics of their own in each sample;
+ * 0: a channel has those of the batch, or the running ones where they are not NULL. */
 typedef struct amp_channel_norm_slope {
     amp_tensor *d, *input, *weight, *running_mean, *running_var;
     int64_t groups;
@@ -122,13 +123,13 @@ struct amp_random_task;
 typedef struct amp_steps {
     /* ---- Products, convolutions, recurrent networks ---- */
     amp_status (*matmul)(amp_call *call, amp_matmul *p);
-    /* Σ x[…, k]·y[…, k]; with `conjugate`, of x's conjugate. x and y have one dtype and shape, out that without its last
-     * dimension and any dtype. */
+    /* Σ x[…, k]·y[…, k]; with `conjugate`, of x's conjugate. x and y have one dtype and shape, out that without its
+     * last dimension and any dtype. */
     amp_status (*dots)(const char *op, amp_tensor *out, const amp_tensor *x, const amp_tensor *y, bool conjugate);
     /* `loops`: as amp_conv_suits_loops chose for the CPU. */
     amp_status (*convolve)(amp_call *call, const amp_conv *c, bool loops);
-    /* A gradient of a convolution, and whether there is a way for a result of that dtype, whose tensor is NULL in the question; it may
-     * still turn out that there is none. NULL, both: made of other ops. */
+    /* A gradient of a convolution, and whether there is a way for a result of that dtype, whose tensor is NULL in the
+     * question; it may still turn out that there is none. NULL, both: made of other ops. */
     bool (*has_convolve_back)(const amp_conv_back *c, amp_dtype dtype);
     amp_status (*convolve_back)(amp_call *call, const amp_conv_back *c, bool *served);
     amp_status (*rnn_pass)(amp_call *call, const amp_rnn_pass *layer);
@@ -143,8 +144,8 @@ typedef struct amp_steps {
     amp_status (*softmax_slope)(amp_call *call, amp_tensor *d, amp_tensor *y, bool logarithm);
     /* Of f32 and 16-bit floats, the batches of all of them one. NULL: made of other ops, as the two below. */
     amp_status (*attention_slope)(amp_call *call, const amp_attention_slope *slope);
-    /* Output 0, and those of 1 and 2 that are wanted: the gradients by input, weight and bias, the latter in f32. d and input are f32 or 16-bit
-     * floats, and not without elements for channel_norm_slope. */
+    /* Output 0, and those of 1 and 2 that are wanted: the gradients by input, weight and bias, the latter in f32. d and
+     * input are f32 or 16-bit floats, and not without elements for channel_norm_slope. */
     amp_status (*norm_slope)(amp_call *call, const amp_norm_slope *slope);
     amp_status (*channel_norm_slope)(amp_call *call, const amp_channel_norm_slope *slope);
     amp_status (*polar)(const amp_call *call, const amp_polar_args *args, amp_tensor *out);

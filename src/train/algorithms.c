@@ -79,7 +79,8 @@ static void nadam(const double *o, amp_progress *p, bool fresh, double *n) {
     n[7] = r * O(LR) * next / (1 - p->mu_product * next);
 }
 
-/* Liu et al., "On the variance of the adaptive learning rate and beyond" (2020): rectified where the variance is known. */
+/* Liu et al., "On the variance of the adaptive learning rate and beyond" (2020): rectified where the variance is
+ * known. */
 static void radam(const double *o, amp_progress *p, bool fresh, double *n) {
     (void)fresh;
     adam_like(o, n);

@@ -103,7 +103,8 @@ static const amp_apex_change *change_of(const amp_apex_changes *changes, const a
     return NULL;
 }
 
-/* A master begins with the rounded parameter; states that there are stay f32 beside it, and else follow their parameter. */
+/* A master begins with the rounded parameter; states that there are stay f32 beside it, and else follow their
+ * parameter. */
 static amp_status prepare_trained(const amp_apex *apex, amp_trained *t, amp_apex_changes *changes) {
     const amp_apex_change *change = change_of(changes, t->parameter);
     if (!change) return AMP_OK;

@@ -178,8 +178,8 @@ static float backed_off(const amp_grad_scaler *s) {
     return (float)((double)s->scale * s->backoff_factor);
 }
 
-/* Which parameter it was, while its gradient is there; asked only where it will be told. x − x is 0 of finite x only, and so is
- * their sum. */
+/* Which parameter it was, while its gradient is there; asked only where it will be told. x − x is 0 of finite x only,
+ * and so is their sum. */
 static void note_name(const amp_optimizer *o, seen *of) {
     amp_no_grad_here();
     amp_scope_here();
@@ -245,7 +245,8 @@ static amp_status back_off(amp_grad_scaler *s, const char *name) {
         name ? "' is the first" : "");
 }
 
-/* At the interval, and not beyond it, as where the interval was made shorter meanwhile. A scale that would be infinite stays. */
+/* At the interval, and not beyond it, as where the interval was made shorter meanwhile. A scale that would be infinite
+ * stays. */
 static void grow(amp_grad_scaler *s) {
     if (++s->growth_tracker != s->growth_interval) return;
     const float scale = (float)((double)s->scale * s->growth_factor);

@@ -132,7 +132,8 @@ static amp_status note_pair(loader *l, int64_t i, bool *is_there) {
     return amp_loading_bytes(l->loading, &k->pairs[i].inverse, &inverse, sizeof inverse);
 }
 
-/* Pairs up to the first that is not there, and nothing in the places behind. Room first: what is noted must not move. */
+/* Pairs up to the first that is not there, and nothing in the places behind. Room first: what is noted must not
+ * move. */
 static amp_status note_pairs(loader *l) {
     amp_curvature *k = &l->lbfgs->known;
     const int64_t listed = k->count + l->from->count;

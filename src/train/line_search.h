@@ -13,8 +13,9 @@ typedef struct amp_line_point {
 /* Fills all of *point but t, which it is given. */
 typedef amp_status (*amp_line_look)(void *context, amp_line_point *point);
 
-/* From `start`, where t is 0 and the slope below it, with `t` as the first guess. `reach` is the largest element of the direction.
- * Formulas: Nocedal and Wright, "Numerical Optimization" (2006), algorithms 3.5 and 3.6, with cubic interpolation and the constants of torch.optim.LBFGS. */
+/* From `start`, where t is 0 and the slope below it, with `t` as the first guess. `reach` is the largest element of the
+ * direction. Formulas: Nocedal and Wright, "Numerical Optimization" (2006), algorithms 3.5 and 3.6, with cubic
+ * interpolation and the constants of torch.optim.LBFGS. */
 amp_status amp_strong_wolfe(const amp_line_point *start, double t, double reach, amp_line_look look, void *context,
                             amp_line_point *found);
 

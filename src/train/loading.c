@@ -30,8 +30,8 @@ amp_status amp_loading_nothing(amp_loading *l, amp_tensor **place) {
     return note(l, (amp_noted){.place = place});
 }
 
-/* What is copied later stays where it is, as long as its dtype and device are right; what becomes the place's own is memory like
- * `like`. */
+/* What is copied later stays where it is, as long as its dtype and device are right; what becomes the place's own is
+ * memory like `like`. */
 static amp_tensor *fitted(bool is_copied, amp_tensor *like, amp_tensor *from) {
     amp_tensor *here = amp_to_device(from, (int)amp_tensor_device(like), .dtype = like->dtype);
     if (!here || is_copied) return here;

@@ -1,4 +1,5 @@
-/* What a load will write, noted until all of it is known to fit: before that nothing is written, and once the first is nothing can fail. */
+/* What a load will write, noted until all of it is known to fit: before that nothing is written, and once the first is
+ * nothing can fail. */
 #ifndef AMP_TRAIN_LOADING_H
 #define AMP_TRAIN_LOADING_H
 
@@ -31,8 +32,8 @@ amp_status amp_loading_set(amp_loading *l, void *to, amp_loading_setter set, con
 amp_status amp_loading_tensor(amp_loading *l, amp_tensor **place, amp_tensor *like, amp_tensor *from);
 /* Nothing is to be at the place. */
 amp_status amp_loading_nothing(amp_loading *l, amp_tensor **place);
-/* Writes what was noted, as if all had been read first: what lies in memory that is written is copied before. An error, no memory for
- * that: nothing is written. */
+/* Writes what was noted, as if all had been read first: what lies in memory that is written is copied before. An error,
+ * no memory for that: nothing is written. */
 amp_status amp_loading_write(amp_loading *l);
 void amp_loading_free(amp_loading *l);
 

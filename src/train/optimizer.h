@@ -51,8 +51,8 @@ static inline amp_tensor *amp_trained_master(const amp_trained *t) {
 /* Notes what amp_optimizer_load_state will write; the lists have been checked. */
 amp_status amp_optimizer_note_state(amp_loading *loading, amp_optimizer *o, const char *const *names,
                                     amp_tensor *const *tensors, int64_t count);
-/* Updates every parameter that has a gradient. After an error nothing was updated, or, where parameters are at different steps or of
- * different options, some; each has the states and the step that belong to its values. */
+/* Updates every parameter that has a gradient. After an error nothing was updated, or, where parameters are at
+ * different steps or of different options, some; each has the states and the step that belong to its values. */
 amp_status amp_optimizer_update_all(amp_optimizer *o);
 /* Makes the state where there is none. */
 amp_status amp_trained_make_state(const amp_optimizer *o, amp_trained *t, int which);

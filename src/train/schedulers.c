@@ -1,4 +1,5 @@
-/* Learning rates as functions of the step and of the rate at the beginning. Formulas: PyTorch's documentation, in closed form. */
+/* Learning rates as functions of the step and of the rate at the beginning. Formulas: PyTorch's documentation, in
+ * closed form. */
 #include <math.h>
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
-/* libFuzzer target: any bytes as a small network in C, which is traced. Its net must give what the ops give one by one: the
- * same bits where it is exact; where passes change it, the same in every run and with any number of threads, and no further
- * from the ops than a slightly other input takes those. For two shapes, in f32 and in a region of bf16. */
+/* libFuzzer target: any bytes as a small network in C, which is traced. Its net must give what the ops give one by one:
+ * the same bits where it is exact; where passes change it, the same in every run and with any number of threads, and no
+ * further from the ops than a slightly other input takes those. For two shapes, in f32 and in a region of bf16. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

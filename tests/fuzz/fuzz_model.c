@@ -1,7 +1,7 @@
-/* libFuzzer target: any bytes as an ONNX model that is loaded and run, on inputs of the types and shapes that it declares. A
- * sentence says what cannot be done; else an exact graph gives the bits of its nodes one by one, and another one the same
- * bits in every run. Nothing takes more memory than it is given, and nothing is left. The corpus is one model of each op from
- * ONNX's node tests (Apache-2.0), and what was found. */
+/* libFuzzer target: any bytes as an ONNX model that is loaded and run, on inputs of the types and shapes that it
+ * declares. A sentence says what cannot be done; else an exact graph gives the bits of its nodes one by one, and
+ * another one the same bits in every run. Nothing takes more memory than it is given, and nothing is left. The corpus
+ * is one model of each op from ONNX's node tests (Apache-2.0), and what was found. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

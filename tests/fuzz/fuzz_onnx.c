@@ -1,5 +1,5 @@
-/* libFuzzer target: any bytes as an ONNX model. Whatever is read holds what model.h promises: numbers are values of their
- * graph, each node stands behind those it reads, every byte of every tensor is there. */
+/* libFuzzer target: any bytes as an ONNX model. Whatever is read holds what model.h promises: numbers are values of
+ * their graph, each node stands behind those it reads, every byte of every tensor is there. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* libFuzzer target: any text as the rules of a policy file. What is taken serves a region; what is not has its sentence. */
+/* libFuzzer target: any text as the rules of a policy file. What is taken serves a region; what is not has its
+ * sentence. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
-/* libFuzzer target: any bytes as an ONNX file, to the skimmer alone, at its full speed. Protobuf-c trusts the skeleton that
- * it gives, so that must be whole: known fields of the right wire types, messages that end where they say, raw data replaced
- * by its place, each place inside of the file and behind the one before. Skimmed again, a skeleton stays as it is. */
+/* libFuzzer target: any bytes as an ONNX file, to the skimmer alone, at its full speed. Protobuf-c trusts the skeleton
+ * that it gives, so that must be whole: known fields of the right wire types, messages that end where they say, raw
+ * data replaced by its place, each place inside of the file and behind the one before. Skimmed again, a skeleton stays
+ * as it is. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

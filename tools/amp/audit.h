@@ -1,5 +1,5 @@
-/* amp audit: where a model's error under autocast comes from, and what to keep in f32. What its files share; each function
- * that can fail says what is wrong on standard error and returns an exit code. */
+/* amp audit: where a model's error under autocast comes from, and what to keep in f32. What its files share; each
+ * function that can fail says what is wrong on standard error and returns an exit code. */
 #ifndef AMP_TOOL_AUDIT_H
 #define AMP_TOOL_AUDIT_H
 
@@ -9,7 +9,8 @@
 #include "run.h"
 
 /* ---- Steps (audit_steps.c) ----------------------------------------------------------------------------------------- */
-/* One of the graph's, over all sets of inputs. Errors are relative: the norm of the difference by that of f32's result. */
+/* One of the graph's, over all sets of inputs. Errors are relative: the norm of the difference by that of f32's
+ * result. */
 typedef struct audit_step {
     char *op, *places; /* names of nodes, a line each */
     amp_dtype dtype;   /* of the first result, under autocast */
@@ -29,8 +30,8 @@ typedef struct audit_steps {
         off; /* the steps' outputs in f32 from the model's, relative: what was fused otherwise, constants that were rounded */
 } audit_steps;
 
-/* A run with its inputs, under the rules, beside f32. Adds to the steps, which are made in the first. `f32`: the model's outputs
- * in f32, which the steps' own f32 is held against. */
+/* A run with its inputs, under the rules, beside f32. Adds to the steps, which are made in the first. `f32`: the
+ * model's outputs in f32, which the steps' own f32 is held against. */
 int audit_watch(audit_steps *steps, const run_model *m, const run_inputs *in, amp_tensor *const *f32,
                 const amp_autocast_rules *rules);
 /* Errors from their sums, once all sets have run. */

@@ -1,4 +1,5 @@
-/* amp audit: the page. One file, without scripts: figures, the error along the graph as a picture in SVG, and the steps. */
+/* amp audit: the page. One file, without scripts: figures, the error along the graph as a picture in SVG, and the
+ * steps. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* amp audit: the least that has to stay in f32. Steps are ranked by the error that each adds; the shortest beginning of that
- * order that reaches what is asked for is found by bisection; then what is not needed goes again, in ever smaller parts.
- * Where more than one step stays, the same is done with another order, by what each step gains alone, and the shorter answer
- * holds. Every question is answered by a real run under the policy. */
+/* amp audit: the least that has to stay in f32. Steps are ranked by the error that each adds; the shortest beginning of
+ * that order that reaches what is asked for is found by bisection; then what is not needed goes again, in ever smaller
+ * parts. Where more than one step stays, the same is done with another order, by what each step gains alone, and the
+ * shorter answer holds. Every question is answered by a real run under the policy. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* amp bench: a model on all instruction sets of the machine, side by side. A process for each set, as one is chosen at the
- * start; they run in turns. */
+/* amp bench: a model on all instruction sets of the machine, side by side. A process for each set, as one is chosen at
+ * the start; they run in turns. */
 #ifndef AMP_TOOL_BENCH_H
 #define AMP_TOOL_BENCH_H
 

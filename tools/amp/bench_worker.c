@@ -27,7 +27,8 @@ typedef struct worker_state {
     double last[BENCH_THREADS][RUN_KINDS]; /* ms of a run; 0: there was none */
 } worker_state;
 
-/* The first run of a slice finds cold caches, and threads of others that have not gone to sleep yet: it does not count. */
+/* The first run of a slice finds cold caches, and threads of others that have not gone to sleep yet: it does not
+ * count. */
 static int run_slice(worker_state *s, int thread, int kind, turn *t) {
     const double start = run_milliseconds();
     double *last = &s->last[thread][kind], ms = 0;
@@ -64,7 +65,8 @@ static int prepare(worker_state *s, const run_options *o) {
     return s->room ? AMP_EXIT_OK : run_no_memory();
 }
 
-/* What it is told: a byte. That a pipe is closed it need not see, as processes that were started later have its end too. */
+/* What it is told: a byte. That a pipe is closed it need not see, as processes that were started later have its end
+ * too. */
 static const char take_turn = 't', stop = 's';
 
 /* The first turn, which loads and packs, is thrown away. */

@@ -218,7 +218,8 @@ static int explain_program(const options *o) {
     return code;
 }
 
-/* Reports are JSON, which begins with a brace; a model is a message of Protocol Buffers, whose first field here never does. */
+/* Reports are JSON, which begins with a brace; a model is a message of Protocol Buffers, whose first field here never
+ * does. */
 static bool has_model(const char *file) {
     enum { FIRST_FIELD = 0x08 }; /* ir_version, which exporters write first */
     struct stat s;

@@ -1,5 +1,5 @@
-/* amp info --ops: every op, the library's and those of --load, with its policies and where it runs; of one that is named,
- * how it is called. */
+/* amp info --ops: every op, the library's and those of --load, with its policies and where it runs; of one that is
+ * named, how it is called. */
 #include <fnmatch.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -94,7 +94,8 @@ typedef struct page_picture {
 
 int page_picture_make(page_picture *p, const page_steps *steps, const page_values *values, const run_report *r);
 void page_picture_free(page_picture *p);
-/* Lets Graphviz's dot place nodes and edges. False: there is no dot, it failed, or it took too long; nothing has changed. */
+/* Lets Graphviz's dot place nodes and edges. False: there is no dot, it failed, or it took too long; nothing has
+ * changed. */
 bool page_dot(page_picture *p);
 /* Three lines at most, of a node; the caller frees them. NULL: there is none. */
 enum { PAGE_LINES = 3 };

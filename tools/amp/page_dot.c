@@ -1,5 +1,5 @@
-/* amp explain model.onnx: places from Graphviz's dot. It is given numbers and sizes, no text of the model, and is asked for
- * places only: the drawing is ours. */
+/* amp explain model.onnx: places from Graphviz's dot. It is given numbers and sizes, no text of the model, and is asked
+ * for places only: the drawing is ours. */
 #define _GNU_SOURCE /* environ */
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* amp explain model.onnx: the graph, drawn as SVG: boxes coloured by the type that a step computes in, the fuller and larger
- * the more time it takes; lines coloured by the type that goes along them, dashed where it is cast. */
+/* amp explain model.onnx: the graph, drawn as SVG: boxes coloured by the type that a step computes in, the fuller and
+ * larger the more time it takes; lines coloured by the type that goes along them, dashed where it is cast. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* amp explain model.onnx: which boxes and lines there are, and where they stand if there is no dot: one below the other in
- * the order in which they run, lines that skip some to their left. */
+/* amp explain model.onnx: which boxes and lines there are, and where they stand if there is no dot: one below the other
+ * in the order in which they run, lines that skip some to their left. */
 #define _GNU_SOURCE /* asprintf */
 #include <math.h>
 #include <stdlib.h>

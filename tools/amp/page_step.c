@@ -1,5 +1,5 @@
-/* amp explain model.onnx: what is told of each step: where it comes from, what goes in and out, why it runs in that type and
- * by that kernel; and the table of all. */
+/* amp explain model.onnx: what is told of each step: where it comes from, what goes in and out, why it runs in that
+ * type and by that kernel; and the table of all. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* amp run: a model out of an ONNX file, on inputs given or made up, in f32 and in bf16. What its files share, and amp bench
- * (bench.h) and explain (page.h) have of it; each function that can fail says what is wrong on standard error and returns an
- * exit code. */
+/* amp run: a model out of an ONNX file, on inputs given or made up, in f32 and in bf16. What its files share, and amp
+ * bench (bench.h) and explain (page.h) have of it; each function that can fail says what is wrong on standard error and
+ * returns an exit code. */
 #ifndef AMP_TOOL_RUN_H
 #define AMP_TOOL_RUN_H
 
@@ -106,7 +106,8 @@ int64_t run_node_count(const struct amp_onnx_graph *g);
 /* --check: what libamp lacks. */
 int run_check(const run_options *o);
 
-/* --packs (run_packs.c): maps the file, which is a part of loading; before that, in a command: writes it where there is none. */
+/* --packs (run_packs.c): maps the file, which is a part of loading; before that, in a command: writes it where there is
+ * none. */
 int run_use_packs(run_model *m, const run_options *o);
 int run_make_packs(run_options *o);
 

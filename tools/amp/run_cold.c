@@ -1,5 +1,5 @@
-/* amp run: the first time, in a process of its own: what loading, preparing, the first run and memory cost who does just that.
- * Each figure is the least of a few processes. */
+/* amp run: the first time, in a process of its own: what loading, preparing, the first run and memory cost who does
+ * just that. Each figure is the least of a few processes. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@ typedef struct run_process {
 /* Its whole work: returns its exit code, after it has said what is wrong. */
 typedef int run_process_work(void *context, int in, int out);
 
-/* Starts one; it ends with this process. No thread may have been started here before: amp_get_num_threads() is 1 in such
- * a process. To be ended by run_process_end unless it fails. */
+/* Starts one; it ends with this process. No thread may have been started here before: amp_get_num_threads() is 1 in
+ * such a process. To be ended by run_process_end unless it fails. */
 int run_process_start(run_process *p, run_process_work *work, void *context);
 /* Waits for its end, and says what ended it; `told`: it said all that it was to. usage: may be NULL. */
 int run_process_end(run_process *p, const char *what, bool told, struct rusage *usage);

@@ -1,4 +1,5 @@
-/* amp self-check: whether libamp computes what it should on this machine, and one file to attach to a report of a bug. */
+/* amp self-check: whether libamp computes what it should on this machine, and one file to attach to a report of a
+ * bug. */
 #define _GNU_SOURCE /* environ, gnu_get_libc_version */
 #include <errno.h>
 #include <gnu/libc-version.h>

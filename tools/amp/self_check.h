@@ -1,5 +1,5 @@
-/* amp self-check: what its files share. Each step runs this tool again, as a process of its own, so that one which crashes
- * is a finding, not the end. */
+/* amp self-check: what its files share. Each step runs this tool again, as a process of its own, so that one which
+ * crashes is a finding, not the end. */
 #ifndef AMP_TOOL_SELF_CHECK_H
 #define AMP_TOOL_SELF_CHECK_H
 
@@ -14,8 +14,8 @@ typedef struct check_child {
     double seconds;
 } check_child;
 
-/* Runs words[0], found as a shell finds it, with nothing to read. False: it could not be started; errno says why, and there is
- * nothing to free. */
+/* Runs words[0], found as a shell finds it, with nothing to read. False: it could not be started; errno says why, and
+ * there is nothing to free. */
 bool check_child_run(char *const *words, check_child *child);
 void check_child_free(check_child *child);
 

@@ -1,5 +1,6 @@
-/* Arguments of BLAS as products of rows. A matrix in columns is its transpose in rows, so C = A·B in columns is the product
- * Cᵀ = Bᵀ·Aᵀ in rows; what is called with rows is first turned into the call with columns that has the same memory. */
+/* Arguments of BLAS as products of rows. A matrix in columns is its transpose in rows, so C = A·B in columns is the
+ * product Cᵀ = Bᵀ·Aᵀ in rows; what is called with rows is first turned into the call with columns that has the same
+ * memory. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

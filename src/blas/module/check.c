@@ -1,5 +1,6 @@
 /* --check: both results of a call, and how far each is from f64. Up to so many elements of C, evenly spread over it, are
- * computed in f64 from the operands; what an error is divided by is |alpha| |A| |B| + |beta| |C|, element by element. */
+ * computed in f64 from the operands; what an error is divided by is |alpha| |A| |B| + |beta| |C|, element by
+ * element. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

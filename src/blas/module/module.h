@@ -1,7 +1,8 @@
 /* libamp_blas.so: stands before the BLAS of a program (LD_PRELOAD) and runs what is worth it in libamp.
  *
  * A function of BLAS (fortran.inc, cblas.inc: one text for all names) makes an amp_blas_call of its arguments
- * (arguments.c), enters it (call.c), and where that says so calls the function that was there (original.c) and leaves it. */
+ * (arguments.c), enters it (call.c), and where that says so calls the function that was there (original.c) and leaves
+ * it. */
 #ifndef AMP_BLAS_MODULE_H
 #define AMP_BLAS_MODULE_H
 
@@ -24,9 +25,9 @@ typedef struct amp_blas_symbol {
     _Atomic(void *) original; /* once it is known */
 } amp_blas_symbol;
 
-/* Looks it up as the loader would have for `caller`, an address in who calls: in the scope of the program, then in that of
- * the caller, which may have been opened with RTLD_LOCAL, then in all that is loaded. Where there is none, it says so and
- * ends the process, as the loader does. */
+/* Looks it up as the loader would have for `caller`, an address in who calls: in the scope of the program, then in that
+ * of the caller, which may have been opened with RTLD_LOCAL, then in all that is loaded. Where there is none, it says
+ * so and ends the process, as the loader does. */
 void *amp_blas_original(amp_blas_symbol *symbol, const void *caller);
 
 /* libamp's engine, opened at the first use; NULL, with the reason. */
@@ -53,8 +54,8 @@ typedef struct amp_blas_call {
 
 typedef enum amp_blas_order { AMP_BLAS_COLUMNS, AMP_BLAS_ROWS } amp_blas_order;
 
-/* Arguments as BLAS has them (arguments.c). What reference BLAS would refuse, and what it would return from at once, makes no
- * product: the original sees to it. */
+/* Arguments as BLAS has them (arguments.c). What reference BLAS would refuse, and what it would return from at once,
+ * makes no product: the original sees to it. */
 void amp_blas_gemm(amp_blas_call *call, amp_blas_order order, char transa, char transb, int64_t m, int64_t n, int64_t k,
                    float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                    int64_t ldc);

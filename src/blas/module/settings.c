@@ -36,7 +36,8 @@ static bool is_on(const char *name) {
     return text && strcmp(text, "0") != 0;
 }
 
-/* libamp follows OMP_NUM_THREADS; whoever has told only the BLAS that was there how many threads to use means this one too. */
+/* libamp follows OMP_NUM_THREADS; whoever has told only the BLAS that was there how many threads to use means this one
+ * too. */
 static int threads(void) {
     static const char *const names[] = {"OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"};
     for (size_t i = 0; i < sizeof names / sizeof *names && !setting("OMP_NUM_THREADS"); i++)

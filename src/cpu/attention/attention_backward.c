@@ -1,5 +1,5 @@
-/* The gradients of scaled_dot_product_attention on the CPU: a key head and the query heads that share it are one thread's, so that sums
- * over rows have one order. */
+/* The gradients of scaled_dot_product_attention on the CPU: a key head and the query heads that share it are one
+ * thread's, so that sums over rows have one order. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>

@@ -1,19 +1,19 @@
-/* The gradients of attention for a block of query rows; compiled once per ISA over a header of units, which brings the simd
- * header; no include guard: one file, one ISA and dtype.
+/* The gradients of attention for a block of query rows; compiled once per ISA over a header of units, which brings the
+ * simd header; no include guard: one file, one ISA and dtype.
  *
  * Formula:     that of attention.h: p = e^(s − max) / Σ e^(s − max), s = scale·q·k + mask.
  * Accumulator: f32. Products are summed in ascending order of what they are summed over, fused (f32) or two at a time
  *              (vdpbf16ps); those of one block of keys go on from those of the block before. Σ e and Σ e·dp of a row are in one
  *              lane for each block of keys, then added.
- * Error bound: f32: of each of the five products (n + 3)·2⁻²⁴ · Σ|a·b| of its n terms, and 2⁻²⁰ of p from its power; bf16: 2⁻⁸ of
+ * Error bound: f32: of each of the five products (n + 3)·2⁻²⁴ · Σ|a·b| of its n terms, and 2⁻²⁰ of p from its power;
+ * bf16: 2⁻⁸ of
  *              p and ds from their rounding on top, and 2^-18 of p. test_attention_backward.cc holds rows to f64.
- * Denormals:   f32 kept; vdpbf16ps reads and writes zeros for them.
- * ISA:         that of the simd header.
- * Source:      Dao et al., "FlashAttention" (2022), appendix B, whose loops this turns around: query rows lie in lanes, so that the
+ * Denormals: f32 kept; vdpbf16ps reads and writes zeros for them. ISA: that of the simd header. Source: Dao et al.,
+ * "FlashAttention" (2022), appendix B, whose loops this turns around: query rows lie in lanes, so that the
  *              softmax needs no sums across lanes, and what it makes is stored just as the products that follow read it.
  *
- * Everything is one product, c = a·b or c += a·b, of rows of units that are broadcast and units that lie in lanes. A unit is 32 bits
- * of what is summed over: an f32, or a pair of bf16. */
+ * Everything is one product, c = a·b or c += a·b, of rows of units that are broadcast and units that lie in lanes. A
+ * unit is 32 bits of what is summed over: an f32, or a pair of bf16. */
 #include <math.h>
 #include <string.h>
 
@@ -122,8 +122,8 @@ static void pack_rows(unit *to, const matrix *m, int64_t begin, int64_t count) {
 }
 
 /* ---- A block of rows ---------------------------------------------------------------------------------------------- */
-/* Where everything lies in the room. Of q and the gradient of the result, `across` has a row in each lane, `along` rows as they are,
- * but PER_UNIT of them to a row of units. */
+/* Where everything lies in the room. Of q and the gradient of the result, `across` has a row in each lane, `along` rows
+ * as they are, but PER_UNIT of them to a row of units. */
 typedef struct room {
     unit *k, *v;    /* rows, padded_keys of them */
     unit *k_across; /* [depth][padded_keys] */
@@ -238,8 +238,8 @@ static void score_strip(const task *t, int64_t first, int64_t n) {
 }
 
 /* ---- Weights ------------------------------------------------------------------------------------------------------ */
-/* Scores to powers; their sums, and those of their products with dp, are added. `before`: the maximum that the sums so far are
- * relative to. */
+/* Scores to powers; their sums, and those of their products with dp, are added. `before`: the maximum that the sums so
+ * far are relative to. */
 static void weigh_lanes(const task *t, int64_t lane, int64_t n, vf before) {
     room *r = t->r;
     const vf zero = v_set1(0.0f), none = v_set1(-INFINITY), top = v_load(r->max + lane);
@@ -278,8 +278,8 @@ static void finish_sums(const task *t) {
     }
 }
 
-/* PER_UNIT keys' weights, and slopes times the scale, from `key` of the strip on, as key `at` of the block. Lanes behind the last
- * row get zeros: an infinite key makes NaN of them. */
+/* PER_UNIT keys' weights, and slopes times the scale, from `key` of the strip on, as key `at` of the block. Lanes
+ * behind the last row get zeros: an infinite key makes NaN of them. */
 static void slope_keys(const task *t, int64_t key, int64_t at) {
     room *r = t->r;
     const vf scale = v_set1(t->h->scale), zero = v_set1(0.0f);

@@ -1,5 +1,5 @@
-/* What a kernel of attention's gradients must pass before its first use: odd extents, masks, causality, a row with no key, more
- * than one block of keys. */
+/* What a kernel of attention's gradients must pass before its first use: odd extents, masks, causality, a row with no
+ * key, more than one block of keys. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -229,8 +229,8 @@ amp_attention_head amp_attention_head_at(const amp_attention *t, int64_t index, 
 
 enum {
     ROWS_PER_PART = 256, /* query rows of one piece of work */
-    /* Least multiply-adds of a thread on AMX, 10 µs as AMP_GRAIN_MACS: at depth 64 a score has 128 of them, in a quarter
-     * of a cycle, and its power takes 0.44: some 36 K scores. By arithmetic, not measured. */
+    /* Least multiply-adds of a thread on AMX, 10 µs as AMP_GRAIN_MACS: at depth 64 a score has 128 of them, in a
+     * quarter of a cycle, and its power takes 0.44: some 36 K scores. By arithmetic, not measured. */
     TILES_GRAIN = 4 * 1024 * 1024,
 };
 

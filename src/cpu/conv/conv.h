@@ -60,8 +60,8 @@ amp_status amp_conv_finish_output(const amp_conv *c, const amp_conv_plane *y);
  * where no image has gaps between lines. */
 amp_gemm_window amp_conv_window(const amp_conv *c, const amp_conv_operands *o, const amp_conv_plane *y);
 
-/* The weights in the layout `layout` of the cast cache, as `build` makes them in that many bytes (0: who knows); the geometry of its key is the weights'
- * own, groups apart: (groups, outputs, taps…, channels). */
+/* The weights in the layout `layout` of the cast cache, as `build` makes them in that many bytes (0: who knows); the
+ * geometry of its key is the weights' own, groups apart: (groups, outputs, taps…, channels). */
 amp_status amp_conv_obtain_weights(amp_call *call, const amp_conv *c, amp_dtype dtype, amp_layout layout, size_t bytes,
                                    amp_cast_builder build, amp_cast **cast);
 
@@ -79,17 +79,17 @@ amp_status amp_conv_convolve(amp_call *call, const amp_conv *c, const amp_conv_o
 /* A transposed one. */
 amp_status amp_conv_transposed(amp_call *call, const amp_conv *c, const amp_conv_operands *o);
 
-/* f32, bf16 and f16 as matrix products over windows of a channels-last image (cpu/registry/gemm.h), f16 in f32; the packed
- * weights may be cached. Sets the call's note. */
+/* f32, bf16 and f16 as matrix products over windows of a channels-last image (cpu/registry/gemm.h), f16 in f32; the
+ * packed weights may be cached. Sets the call's note. */
 amp_status amp_conv_gemm(amp_call *call, const amp_conv *c);
 
 /* Whether plain loops serve a convolution: of dtypes that have no product, and transposed ones whose outputs outnumber
  * by far what the inputs reach (kernels dilated beyond the image), for loops go from the inputs to what they reach. */
 bool amp_conv_suits_loops(const amp_conv *c, amp_dtype dtype);
 
-/* Plain loops for every dtype but bool, sums in the compute type of the dtype (cpu/convert/element.h): columns of the input
- * against the weights; of transposed ones, each input times the weights, to the outputs that it reaches. All operands
- * have memory. */
+/* Plain loops for every dtype but bool, sums in the compute type of the dtype (cpu/convert/element.h): columns of the
+ * input against the weights; of transposed ones, each input times the weights, to the outputs that it reaches. All
+ * operands have memory. */
 amp_status amp_conv_loops(const amp_call *call, const amp_conv *c);
 
 #endif /* AMP_CPU_CONV_H */

@@ -1,5 +1,6 @@
-/* Gradients of convolutions through oneDNN: of images channels last, cut into images or groups of them by the extents alone, each of
- * which is one thread's work. What the groups have of a weight's gradient is f32, and added up in their order.
+/* Gradients of convolutions through oneDNN: of images channels last, cut into images or groups of them by the extents
+ * alone, each of which is one thread's work. What the groups have of a weight's gradient is f32, and added up in their
+ * order.
  *
  * Accumulator: f32, in oneDNN's order.
  * Error bound: that of the sums; a result of bf16 is rounded once. */
@@ -270,8 +271,9 @@ static bool is_padded(const amp_conv_axis *a) {
     return after + a->stride >= 0;
 }
 
-/* Whether the weight's gradient is rather made of products of pixels: of kernels of one element where an image is small, or all are few;
- * of a few more with strides where an image is tiny. Measured for ResNet-50's, 1 to 32 images, on Zen 4: in bf16 oneDNN has 0.57 to
+/* Whether the weight's gradient is rather made of products of pixels: of kernels of one element where an image is
+ * small, or all are few; of a few more with strides where an image is tiny. Measured for ResNet-50's, 1 to 32 images,
+ * on Zen 4: in bf16 oneDNN has 0.57 to
  * 0.97 of the product's time above the bounds, 1.04 to 3.9 below; in f32 it has the product's or more, but with strides 0.8 above
  * 64 windows and 1.2 below; 3 × 3 with strides 1.15 to 1.37 at 49 windows. */
 static bool is_rather_product(const amp_conv_back *c) {

@@ -1,5 +1,5 @@
-/* oneDNN's convolutions of bf16, cut into slices by their extents alone, each for one thread; scratchpads are ours. Where
- * oneDNN fails, whatever it says, the layer is not served, and our own kernel computes it. */
+/* oneDNN's convolutions of bf16, cut into slices by their extents alone, each for one thread; scratchpads are ours.
+ * Where oneDNN fails, whatever it says, the layer is not served, and our own kernel computes it. */
 #include "cpu/conv/conv_dnnl.h"
 
 #include <assert.h>

@@ -50,9 +50,10 @@ static amp_status copy_image(const amp_conv_image *image, const int64_t extents[
 
 enum { FEW_CHANNELS = 16 };
 
-/* Products round f32 as they copy lines or windows: each line as often as windows have it, and of few channels a few values at a
- * time. So such an image is rounded first. CPU time on a Zen 4, ms: 3 -> 24, 3 x 3 by 2, at 480 x 736 2.49 -> 1.97; 8 -> 24 at
- * 160 x 160 1.02 -> 0.88, 16 -> 24 1.63 -> 1.52, 32 -> 24 3.2 -> 3.1; but 48 -> 24, 3 x 3 by 2, at 240 x 368 10.6 -> 11.2. */
+/* Products round f32 as they copy lines or windows: each line as often as windows have it, and of few channels a few
+ * values at a time. So such an image is rounded first. CPU time on a Zen 4, ms: 3 -> 24, 3 x 3 by 2, at 480 x 736 2.49
+ * -> 1.97; 8 -> 24 at 160 x 160 1.02 -> 0.88, 16 -> 24 1.63 -> 1.52, 32 -> 24 3.2 -> 3.1; but 48 -> 24, 3 x 3 by 2, at
+ * 240 x 368 10.6 -> 11.2. */
 static bool is_rounded_first(const amp_conv *c) {
     return c->in_channels <= FEW_CHANNELS &&
            (c->axis[0].kernel > c->axis[0].stride || c->axis[1].kernel > c->axis[1].stride);

@@ -1,6 +1,6 @@
 /* What each row of the depthwise family must pass before its first use: kernels of each specialised width and another,
- * every tail of channels, NaN beyond them not seen, their neighbours untouched. Strides of 1 and 2 take turns, so that each width and each
- * tail meets both: the reference takes most of the time, in every process that has such a layer. */
+ * every tail of channels, NaN beyond them not seen, their neighbours untouched. Strides of 1 and 2 take turns, so that
+ * each width and each tail meets both: the reference takes most of the time, in every process that has such a layer. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -48,8 +48,8 @@ void amp_dnnl_give_back(amp_dnnl_primitive *p); /* may be NULL */
 /* A run on the memory that `data` names in the order of the kind's arguments. */
 dnnl_status_t amp_dnnl_execute(const amp_dnnl_primitive *p, const amp_dnnl_operands *o, void *const data[]);
 
-/* Work that is cut into slices: which primitive computes one, and a run of it, with memory objects of that and memory of
- * the thread's own. */
+/* Work that is cut into slices: which primitive computes one, and a run of it, with memory objects of that and memory
+ * of the thread's own. */
 typedef struct amp_dnnl_slices {
     int64_t count;
     size_t own_bytes; /* for each thread, in whole cache lines */
@@ -58,7 +58,8 @@ typedef struct amp_dnnl_slices {
     const void *work;
 } amp_dnnl_slices;
 
-/* Shares them out among our threads, each of which oneDNN takes for the only one. One failure of those that there were. */
+/* Shares them out among our threads, each of which oneDNN takes for the only one. One failure of those that there
+ * were. */
 dnnl_status_t amp_dnnl_run_slices(const amp_dnnl_slices *s);
 
 /* Bytes in whole cache lines. */

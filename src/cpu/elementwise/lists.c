@@ -1,4 +1,5 @@
-/* One parallel region over a list of tensors: each thread takes a range of the units of all, and finds its tensors by itself. */
+/* One parallel region over a list of tensors: each thread takes a range of the units of all, and finds its tensors by
+ * itself. */
 #include "cpu/elementwise/lists.h"
 
 #include <omp.h>

@@ -21,7 +21,8 @@ typedef struct amp_list_walk {
 /* Every element is in one piece. Which pieces there are depends on the number of threads. */
 void amp_list_walk_run(const amp_list_walk *walk);
 
-/* Two tensors of the lists may share memory, so that what is written must be written in order: one thread. A list may be empty. */
+/* Two tensors of the lists may share memory, so that what is written must be written in order: one thread. A list may
+ * be empty. */
 bool amp_lists_share_memory(const amp_tensor_list *lists, int count);
 
 /* What is done to each element in place, in f32, and in f64 to f64. */

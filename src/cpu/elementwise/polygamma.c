@@ -6,7 +6,8 @@
 #include "cpu/elementwise/elementwise.h"
 #include "policy/promotion.h"
 
-/* Σ (q + k)^-s over k ≥ 0 for whole s ≥ 2 and q > 0: terms up to q + k ≥ 12, and Euler's and Maclaurin's formula for the rest. */
+/* Σ (q + k)^-s over k ≥ 0 for whole s ≥ 2 and q > 0: terms up to q + k ≥ 12, and Euler's and Maclaurin's formula for
+ * the rest. */
 static double zeta_above(double s, double q) {
     /* (2j)!/B_2j: Abramowitz and Stegun 23.1.3 */
     static const double divisors[] = {12.0,          -720.0,

@@ -1,4 +1,5 @@
-/* Gradients made smaller in place, in one pass over all of them: unscaled, while looking for what is not finite, and clipped. */
+/* Gradients made smaller in place, in one pass over all of them: unscaled, while looking for what is not finite, and
+ * clipped. */
 #include <stdatomic.h>
 
 #include "cpu/cpu_steps.h"

@@ -1,4 +1,5 @@
-/* The slopes of activations times the gradients of their results, in one pass: f32 and narrower in the vector kernels, f64 here. */
+/* The slopes of activations times the gradients of their results, in one pass: f32 and narrower in the vector kernels,
+ * f64 here. */
 #include <math.h>
 
 #include "core/compute_dtype.h"

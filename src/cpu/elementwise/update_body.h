@@ -1,4 +1,5 @@
-/* Steps of optimizers over dense elements, in REAL, whose square root is ROOT and absolute value ABSOLUTE; NAME ends their names. */
+/* Steps of optimizers over dense elements, in REAL, whose square root is ROOT and absolute value ABSOLUTE; NAME ends
+ * their names. */
 
 /* The larger; NaN where one is. */
 static inline REAL NAME(larger)(REAL a, REAL b) {

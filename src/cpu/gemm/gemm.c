@@ -79,7 +79,8 @@ static int64_t panel_values(const plan *p) {
     return p->panel_rows * (r ? r->pixel_bytes / 2 * r->phases[0] * r->phases[1] : p->k_blocks * AMP_GEMM_BLOCK);
 }
 
-/* Row panels of a chunk where L2 is large: all K of a chunk stays there, or slices of it and of B do; a raster is small enough. */
+/* Row panels of a chunk where L2 is large: all K of a chunk stays there, or slices of it and of B do; a raster is small
+ * enough. */
 static __attribute__((noinline)) int64_t chunk_in_l2(const plan *p, int64_t panels) {
     const amp_gemm_isa *isa = p->isa;
     const int64_t most = divide_up(isa->chunk_rows, p->panel_rows);
@@ -531,8 +532,8 @@ static void run_chunk(const part *t) {
     }
 }
 
-/* A weight's gradient, most often, which nobody reads before those of other weights have come: written through the caches, its
- * lines, two for each row of a tile, would be read from memory first. */
+/* A weight's gradient, most often, which nobody reads before those of other weights have come: written through the
+ * caches, its lines, two for each row of a tile, would be read from memory first. */
 static bool streams(const amp_gemm *g, const void *c) {
     if (g->c_dtype != AMP_F32 || g->window || g->activation != AMP_GEMM_NONE) return false;
     const bool has_lines = g->c_row_stride % 16 == 0 && (uintptr_t)c % 64 == 0;

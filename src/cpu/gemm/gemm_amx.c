@@ -212,8 +212,8 @@ static const amp_gemm_isa isa = {
     /* At this rate the LLC decides (28 GB/s for a core). A chunk of R rows meets a group of N columns while slices of
      * both are in L2, so that of a large product 1/R + 1/N bytes come from the LLC for each flop: 0.0059 for 512 × 256,
      * 0.0117 for 256 × 128. Partial sums are then 512 KB of L2's 2 MB, a slice of A 512 KB, one of B 256 KB.
-     * Where all K of the chunk stays in L2 it is 1/R: less from 192 rows on, 0.0052. Then up to 1 MB is A's, and a group
-     * has no more panels than leave it there until the next. By arithmetic and a simulation of the caches, not
+     * Where all K of the chunk stays in L2 it is 1/R: less from 192 rows on, 0.0052. Then up to 1 MB is A's, and a
+     * group has no more panels than leave it there until the next. By arithmetic and a simulation of the caches, not
      * measured. */
     .chunk_rows = 512,
     .near_rows = 192,

@@ -83,8 +83,8 @@ static void pack_one(const pack_job *job, int64_t panel, int64_t block) {
     }
 }
 
-/* Reads a byte of each line, row by row: what is read in the order in which it lies is fetched ahead, at 32 GB/s. Blocks alone,
- * which are 128 bytes of each of 32 rows, came at 7. */
+/* Reads a byte of each line, row by row: what is read in the order in which it lies is fetched ahead, at 32 GB/s.
+ * Blocks alone, which are 128 bytes of each of 32 rows, came at 7. */
 static void bring_in(const pack_job *job, const piece *p) {
     const int64_t size = (int64_t)amp_dtype_size(job->dtype), rows = p->along_n ? job->k : job->n;
     const int64_t stride = (p->along_n ? job->stride_k : job->stride_n) * size, columns = p->along_n ? job->n : job->k;

@@ -218,8 +218,8 @@ SIMD_INLINE void simd_pack_a_strided(const amp_gemm_pack_a *p, void *dst, const 
 }
 
 #ifdef __AVX512F__
-/* A transposed matrix: rows lie together, k after k. Sixteen rows of a block are sixteen vectors, turned over in registers:
- * of f32 one for each k, of bf16 one for each pair. */
+/* A transposed matrix: rows lie together, k after k. Sixteen rows of a block are sixteen vectors, turned over in
+ * registers: of f32 one for each k, of bf16 one for each pair. */
 SIMD_INLINE __m512i simd_load_across(const amp_gemm_pack_a *p, int64_t k, int64_t row, __mmask16 rows) {
     const int64_t at = row + k * p->column_stride;
     if (k >= p->k) return _mm512_setzero_si512();

@@ -41,8 +41,8 @@ static inline __attribute__((always_inline)) __m512 direct_broadcast(const char 
 #endif
 }
 
-/* Narrow: in the lower eight lanes only, which takes half the time where 512 bits are two passes, as on Zen 4. The others
- * become zero. */
+/* Narrow: in the lower eight lanes only, which takes half the time where 512 bits are two passes, as on Zen 4. The
+ * others become zero. */
 static inline __attribute__((always_inline)) void direct_multiply(__m512 *sum, __m512 a, __m512 b, const bool narrow,
                                                                   const bool bf16) {
 #ifdef __AVX512BF16__
@@ -67,8 +67,8 @@ static inline __attribute__((always_inline)) void direct_drop_upper(__m512 *x) {
     __asm__("vpslld $16, %0, %0\n\tvpsrld $16, %0, %0" : "+v"(*x));
 }
 
-/* `count` steps: rows · panels · vectors accumulators, at most 28; beside them two vectors of B and one of A. Of a narrow tile
- * the last vector has eight columns or fewer. */
+/* `count` steps: rows · panels · vectors accumulators, at most 28; beside them two vectors of B and one of A. Of a
+ * narrow tile the last vector has eight columns or fewer. */
 static inline __attribute__((always_inline)) void direct_steps(__m512 acc[28], const char *const *bases,
                                                                int64_t row_bytes, const char *b, int64_t b_panel,
                                                                const int count, const int rows, const int panels,
@@ -333,8 +333,8 @@ static inline __attribute__((always_inline)) void direct_of(const amp_gemm_direc
     }
 }
 
-/* Of one panel. CPU time with all around it on a Zen 4, ms: 96 -> 24 channels, 3 x 3, at 120 x 184 f32 14.9 -> 13.1, bf16 9.5 -> 8.4;
- * 32 -> 4 at 64 x 64 f32 0.51 -> 0.45, bf16 0.31 -> 0.23. */
+/* Of one panel. CPU time with all around it on a Zen 4, ms: 96 -> 24 channels, 3 x 3, at 120 x 184 f32 14.9 -> 13.1,
+ * bf16 9.5 -> 8.4; 32 -> 4 at 64 x 64 f32 0.51 -> 0.45, bf16 0.31 -> 0.23. */
 static inline __attribute__((always_inline)) void direct_narrow(const amp_gemm_direct *t, const bool bf16) {
     switch (AMP_GEMM_TILE_KEY(t->rows, 1, t->columns > 16 ? 2 : 1)) {
 /* clang-format off */
@@ -353,8 +353,8 @@ static inline __attribute__((always_inline)) void direct_narrow(const amp_gemm_d
     }
 }
 
-/* Functions of their own: among them, gcc 12 kept fewer sums of the tiles of two panels in registers (1 x 1, 1024 -> 2048 at 7 x 7,
- * f32: 2.6 ms for 2.1). */
+/* Functions of their own: among them, gcc 12 kept fewer sums of the tiles of two panels in registers (1 x 1, 1024 ->
+ * 2048 at 7 x 7, f32: 2.6 ms for 2.1). */
 static __attribute__((noinline, unused)) void direct_narrow_f32(const amp_gemm_direct *t) {
     direct_narrow(t, false);
 }

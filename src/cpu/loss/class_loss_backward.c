@@ -1,11 +1,11 @@
 /* Gradients of cross_entropy and nll_loss for their input. A sample is a position of the input without its class
- * dimension. That of cross_entropy is A·softmax(x) − B, made in one pass over the sample's classes: with s the gradient of
- * its loss and α the smoothing, B[c] = s·w[c]·p[c] of probabilities p, smoothed; of a class index t it is
- * s·((1 − α)·w[t] at t, + α/C·w[c]); A = Σ B. Of nll_loss it is −s·w[t] at t, and 0 elsewhere.
+ * dimension. That of cross_entropy is A·softmax(x) − B, made in one pass over the sample's classes: with s the gradient
+ * of its loss and α the smoothing, B[c] = s·w[c]·p[c] of probabilities p, smoothed; of a class index t it is s·((1 −
+ * α)·w[t] at t, + α/C·w[c]); A = Σ B. Of nll_loss it is −s·w[t] at t, and 0 elsewhere.
  *
- * Rows of classes lie side by side; of images a tile of neighbouring positions is taken class by class. Numbers of 16 bits
- * are f32 in a buffer of the thread, and rounded once. Each sample is computed by itself: the same bits for any number of
- * threads. */
+ * Rows of classes lie side by side; of images a tile of neighbouring positions is taken class by class. Numbers of 16
+ * bits are f32 in a buffer of the thread, and rounded once. Each sample is computed by itself: the same bits for any
+ * number of threads. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>

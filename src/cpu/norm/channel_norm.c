@@ -507,7 +507,8 @@ static void join_channels(int64_t channels, int64_t each, double count, double *
     }
 }
 
-/* Channels last: the columns of a sample are summed, and then joined. `room`: of its columns, and two numbers of each channel. */
+/* Channels last: the columns of a sample are summed, and then joined. `room`: of its columns, and two numbers of each
+ * channel. */
 static void run_sample_last(const norm *p, int64_t n, int64_t each, bool is_shared, double *room) {
     amp_tensor in = sample_of(p->in, n), out = sample_of(p->out, n);
     norm sample = *p;

@@ -1,6 +1,6 @@
-/* The gradients of batch_norm, group_norm and instance_norm. One read of input and gradient gives the sums of each row, the elements of a
- * channel in a sample, or of each column where channels lie innermost, or rows are short; another, mostly out of a cache, what depends on
- * them. Sums of rows are joined in f64 in an order that the shape gives. */
+/* The gradients of batch_norm, group_norm and instance_norm. One read of input and gradient gives the sums of each row,
+ * the elements of a channel in a sample, or of each column where channels lie innermost, or rows are short; another,
+ * mostly out of a cache, what depends on them. Sums of rows are joined in f64 in an order that the shape gives. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -144,8 +144,8 @@ typedef struct set {
     int64_t first, step, count;
 } set;
 
-/* The mean, the reciprocal of the deviation, and the means of g and of g·(x − mean), g = d·weight; those of running statistics are
- * numbers, and nothing hangs on them. */
+/* The mean, the reciprocal of the deviation, and the means of g and of g·(x − mean), g = d·weight; those of running
+ * statistics are numbers, and nothing hangs on them. */
 typedef struct statistics {
     double mean, rstd, g, dot;
 } statistics;
@@ -279,7 +279,8 @@ static amp_status run_short_groups(norm *p) {
 }
 
 /* ---- Columns: element j of the memory belongs to channel j/inner mod channels ------------------------------------- */
-/* Of a part of the memory that has statistics of its own; a thread has one for all parts that it takes. Its last row may be short. */
+/* Of a part of the memory that has statistics of its own; a thread has one for all parts that it takes. Its last row
+ * may be short. */
 typedef struct columns {
     norm *p;
     int64_t inner, width, total; /* total: elements of the part */

@@ -1,6 +1,6 @@
-/* The gradients of layer_norm and rms_norm, row by row, in bf16 where both are, else in f32, to which 16-bit rows are widened in buffers of a
- * thread. What rows give to weight and bias
- * is summed in f32 over chunks of rows that follow from the shape alone, then over chunks in f64. */
+/* The gradients of layer_norm and rms_norm, row by row, in bf16 where both are, else in f32, to which 16-bit rows are
+ * widened in buffers of a thread. What rows give to weight and bias is summed in f32 over chunks of rows that follow
+ * from the shape alone, then over chunks in f64. */
 #include <omp.h>
 #include <string.h>
 

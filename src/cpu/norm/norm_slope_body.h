@@ -1,10 +1,11 @@
-/* The kernels of gradients of norms and of softmax (channel.h), compiled once per ISA over simd_<isa>.h, for f32 and, where NORM_BF16 is
- * defined, for input, gradient and result in bf16; no include guard: one file, one ISA and dtype.
+/* The kernels of gradients of norms and of softmax (channel.h), compiled once per ISA over simd_<isa>.h, for f32 and,
+ * where NORM_BF16 is defined, for input, gradient and result in bf16; no include guard: one file, one ISA and dtype.
  *
- * Formula:     channel.h.
- * Accumulator: f32 lanes over blocks of 64 vectors, each about its own mean, or over 64 rows of columns; f64 over blocks. dweight and
+ * Formula: channel.h. Accumulator: f32 lanes over blocks of 64 vectors, each about its own mean, or over 64 rows of
+ * columns; f64 over blocks. dweight and
  *              dbias: f32, row after row.
- * Error bound: sums over a block to 70 · 2⁻²⁴ of Σ|terms|; an element of a row to 8 · 2⁻²⁴ of the terms that it is the sum of, rounded
+ * Error bound: sums over a block to 70 · 2⁻²⁴ of Σ|terms|; an element of a row to 8 · 2⁻²⁴ of the terms that it is the
+ * sum of, rounded
  *              once.
  * Denormals:   kept, as MXCSR says by default.
  * ISA:         that of the simd header which is included before.
@@ -161,8 +162,8 @@ void KERNEL(norm_slope_columns)(void *out, const void *x, const void *d, const a
 }
 
 /* ---- Rows of layer_norm ------------------------------------------------------------------------------------------- */
-/* What an element's gradient is made of, (g − c − x̂·dot)·rstd with x̂ = (x − mean)·rstd + shift: the shift is what rounding took from
- * the mean. Of a row of one element that is 0. */
+/* What an element's gradient is made of, (g − c − x̂·dot)·rstd with x̂ = (x − mean)·rstd + shift: the shift is what
+ * rounding took from the mean. Of a row of one element that is 0. */
 typedef struct line {
     float mean, rstd, c, dot, shift;
 } line;

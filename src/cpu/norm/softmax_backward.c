@@ -1,5 +1,5 @@
-/* Gradients of softmax and log_softmax along the last dimension, from d, that of the result y, row by row: y·(d - Σ d·y) and
- * d - e^y·Σ d. f16 rows are widened into buffers of a thread. */
+/* Gradients of softmax and log_softmax along the last dimension, from d, that of the result y, row by row: y·(d - Σ
+ * d·y) and d - e^y·Σ d. f16 rows are widened into buffers of a thread. */
 #include <math.h>
 #include <omp.h>
 

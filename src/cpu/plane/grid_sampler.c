@@ -97,8 +97,8 @@ static int taps_along(const sampler *g) {
     return g->mode == AMP_SAMPLE_LINEAR ? 2 : g->mode == AMP_SAMPLE_NEAREST ? 1 : 4;
 }
 
-/* The whole number below, and what is left. AMP_SAMPLE_FARTHEST stands for all that lies farther, where nothing is left;
- * NaN and infinities leave NaN. */
+/* The whole number below, and what is left. AMP_SAMPLE_FARTHEST stands for all that lies farther, where nothing is
+ * left; NaN and infinities leave NaN. */
 typedef struct split {
     int32_t below[RUN];
     double rest[RUN];

@@ -1,5 +1,5 @@
-/* Kernels of pooling, interpolation and grid sampling for AVX-512F; formulas and order of sums are in pool_resample.h and
- * pool_resample_body.h. f32 sums: errors of at most count ulp of the sum of magnitudes. */
+/* Kernels of pooling, interpolation and grid sampling for AVX-512F; formulas and order of sums are in pool_resample.h
+ * and pool_resample_body.h. f32 sums: errors of at most count ulp of the sum of magnitudes. */
 #include "cpu/simd/simd_avx512.h"
 
 #include "cpu/plane/pool_resample_body.h"

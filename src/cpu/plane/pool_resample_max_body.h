@@ -1,5 +1,6 @@
-/* The maxima of pool_resample.h for one dtype, compiled by pool_resample_body.h for each; no include guard. DTYPE is its
- * name, ELEMENT the type in memory, LOAD and STORE (…_FIRST, and …_PAIR where pairs are quicker) bring it to f32 and back.
+/* The maxima of pool_resample.h for one dtype, compiled by pool_resample_body.h for each; no include guard. DTYPE is
+ * its name, ELEMENT the type in memory, LOAD and STORE (…_FIRST, and …_PAIR where pairs are quicker) bring it to f32
+ * and back.
  *
  * Formula:     pool_resample.h.
  * Accumulator: f32, one per element, in ascending k; exact, as it holds an element.

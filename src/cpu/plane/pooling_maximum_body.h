@@ -1,5 +1,5 @@
-/* Maxima of one output line, for elements of TYPE with the least value LEAST; VALUE(x) is the number that an element is,
- * NAME(x) makes the functions' names.
+/* Maxima of one output line, for elements of TYPE with the least value LEAST; VALUE(x) is the number that an element
+ * is, NAME(x) makes the functions' names.
  *
  * Formula:     the largest element of a window, the first of equal ones; a NaN is larger than all.
  * Accumulator: TYPE; exact.

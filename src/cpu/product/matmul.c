@@ -143,9 +143,9 @@ static void set_key(const amp_matmul *p, const packing *packing, amp_cast_key *k
 
 enum { MANY_ROWS = 256 };
 
-/* A trainable weight is written before the next forward reads it, and a backward wants it packed the other way. So its packed form
- * goes with the call, beside whose rows one more packing is little, and the memory of all of them is not wanted at the end of a
- * forward; a second reader of it in the same record says that it is worth keeping. */
+/* A trainable weight is written before the next forward reads it, and a backward wants it packed the other way. So its
+ * packed form goes with the call, beside whose rows one more packing is little, and the memory of all of them is not
+ * wanted at the end of a forward; a second reader of it in the same record says that it is worth keeping. */
 static bool goes_with_call(const amp_call *call, const amp_matmul *p) {
     const amp_tensor *weight = amp_tensor_memory(p->b.tensor);
     return call->packs_once && p->m >= MANY_ROWS && weight->requires_grad && weight->is_leaf;

@@ -2,8 +2,8 @@
  *
  * Formula:     Philox4x32-10. uniform: low + (w >> 32 - bits)·2^-bits·width. normal: √(−2·ln u)·cos θ and sin θ with u
  *              from word 0 (2) and θ from word 1 (3) of a block; u has all 32 bits, so that results reach 6.7.
- * Accumulator: none.
- * Error bound: normal 2⁻²² of the radius (ln within 1 ulp, sine and cosine within 2⁻²⁴), and 2⁻²⁵ divided by it, as u is
+ * Accumulator: none. Error bound: normal 2⁻²² of the radius (ln within 1 ulp, sine and cosine within 2⁻²⁴), and 2⁻²⁵
+ * divided by it, as u is
  *              rounded to f32; tests/test_random_kernels.cc.
  * Denormals:   none arise.
  * ISA:         that of the simd header which is included before; no step depends on the vector length, so all agree.

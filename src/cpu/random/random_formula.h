@@ -1,5 +1,5 @@
-/* From words to f32, over the vocabulary of simd_<isa>.h: what every ISA and CUDA compute, to the same bits. Sources and
- * errors: random_body.h. */
+/* From words to f32, over the vocabulary of simd_<isa>.h: what every ISA and CUDA compute, to the same bits. Sources
+ * and errors: random_body.h. */
 #ifndef AMP_CPU_RANDOM_FORMULA_H
 #define AMP_CPU_RANDOM_FORMULA_H
 

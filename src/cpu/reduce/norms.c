@@ -1,4 +1,5 @@
-/* Norms of many tensors in one pass: sums of squares of blocks of fixed size, and then those of each tensor in their order. */
+/* Norms of many tensors in one pass: sums of squares of blocks of fixed size, and then those of each tensor in their
+ * order. */
 #include <math.h>
 
 #include "core/memory.h"

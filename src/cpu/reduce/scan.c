@@ -1,5 +1,5 @@
-/* cumsum, cumprod, logcumsumexp, cummax, cummin: running results along a dimension. Sums, products and logarithms of f32
- * and narrower floats are carried in f64; their order follows from the length alone. */
+/* cumsum, cumprod, logcumsumexp, cummax, cummin: running results along a dimension. Sums, products and logarithms of
+ * f32 and narrower floats are carried in f64; their order follows from the length alone. */
 #include <emmintrin.h>
 
 #include "amp/ops.h"

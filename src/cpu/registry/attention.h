@@ -58,8 +58,8 @@ typedef struct amp_attention_gradients {
  *
  *     dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P (dP − Σ P dP),  dK = dSᵀ Q·scale,  dQ = dS K·scale
  *
- * with P the weights. A row whose keys are all masked has none, and gives zeros. `room`: amp_attention_backward_bytes(…), 64-byte
- * aligned; `reuse`: k and v are those of the call before. */
+ * with P the weights. A row whose keys are all masked has none, and gives zeros. `room`:
+ * amp_attention_backward_bytes(…), 64-byte aligned; `reuse`: k and v are those of the call before. */
 typedef void amp_attention_backward_function(const amp_attention_head *head, const amp_attention_gradients *gradients,
                                              void *room, bool reuse);
 size_t amp_attention_backward_bytes(int64_t keys, int64_t depth, int64_t width);

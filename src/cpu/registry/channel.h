@@ -54,20 +54,22 @@ typedef void amp_slope_sums_function(amp_slope_sums *sums, const void *x, const 
 /* Σ (x − centre), Σ (x − centre)², Σ d and Σ d·(x − centre) of a column. */
 enum { AMP_SLOPE_COLUMN_SUMS = 4 };
 
-/* Adds to sums[s·step + i] those of the n columns of dense rows, at most AMP_SLOPE_ROWS of them, which are summed in f32. */
+/* Adds to sums[s·step + i] those of the n columns of dense rows, at most AMP_SLOPE_ROWS of them, which are summed in
+ * f32. */
 enum { AMP_SLOPE_ROWS = 64 };
 typedef void amp_slope_columns_function(double *sums, int64_t step, const void *x, const void *d, const float *centre,
                                         int64_t rows, int64_t n);
 
-/* out[i] = a[k]·d[i] + b[k]·(x[i] − mean[k]) + c[k], out may be d or x. norm_slope_row: k = 0; norm_slope_columns: k = i. */
+/* out[i] = a[k]·d[i] + b[k]·(x[i] − mean[k]) + c[k], out may be d or x. norm_slope_row: k = 0; norm_slope_columns: k =
+ * i. */
 typedef struct amp_norm_slope_numbers {
     const float *mean, *a, *b, *c;
 } amp_norm_slope_numbers;
 typedef void amp_norm_slope_function(void *out, const void *x, const void *d, const amp_norm_slope_numbers *numbers,
                                      int64_t n);
 
-/* A row of layer_norm, or of rms_norm, whose mean counts as 0: out = rstd·(g − mean(g) − x̂·mean(g·x̂)) with g = d·weight, and
- * dweight += d·x̂, dbias += d. weight, dweight and dbias may be NULL; out may be d or x. */
+/* A row of layer_norm, or of rms_norm, whose mean counts as 0: out = rstd·(g − mean(g) − x̂·mean(g·x̂)) with g =
+ * d·weight, and dweight += d·x̂, dbias += d. weight, dweight and dbias may be NULL; out may be d or x. */
 typedef struct amp_norm_row {
     const float *weight;
     float *dweight, *dbias;

@@ -1,5 +1,5 @@
-/* Reductions and softmax over an outer dimension, and products of a row. Reductions are in f64 lanes, on every ISA alike
- * but for the order of the products.
+/* Reductions and softmax over an outer dimension, and products of a row. Reductions are in f64 lanes, on every ISA
+ * alike but for the order of the products.
  *
  * The names in these lists make the functions amp_<name>_f32_<isa> and amp_<name>_bf16_<isa>, compiled from
  * columns_body.h once per ISA; those of softmax from softmax_columns_body.h. */
@@ -24,8 +24,8 @@ typedef void amp_columns_function(double *acc, const void *in, int64_t stride, i
     X(COLUMNS_MAX_ABS, columns_max_abs)                                                                                \
     X(COLUMNS_MIN_ABS, columns_min_abs)
 
-/* Columns of `rows` ≥ 1 elements side by side, n of them; rows are strides of bytes apart, and `out` may be `in` with the
- * same stride. out = e^(in − max)/Σ, or the logarithm of that, for each column. `terms` has room for rows ·
+/* Columns of `rows` ≥ 1 elements side by side, n of them; rows are strides of bytes apart, and `out` may be `in` with
+ * the same stride. out = e^(in − max)/Σ, or the logarithm of that, for each column. `terms` has room for rows ·
  * AMP_SOFTMAX_COLUMNS floats. As softmax of vector.h, in lanes: columns are the same bits wherever they lie. */
 enum { AMP_SOFTMAX_COLUMNS = 64 };
 typedef void amp_softmax_columns_function(void *out, int64_t out_stride, const void *in, int64_t in_stride,
@@ -35,8 +35,8 @@ typedef void amp_softmax_columns_function(void *out, int64_t out_stride, const v
     X(LOG_SOFTMAX_COLUMNS, log_softmax_columns)
 
 /* The largest element of each column and Σ e^(in − max), of these rows, or, if they are not the first, of them and of
- * those before. The maximum passes over NaN, which the sum becomes; of −∞ alone the sum is 0; each +∞ counts as one, and
- * all else beside it as nothing. */
+ * those before. The maximum passes over NaN, which the sum becomes; of −∞ alone the sum is 0; each +∞ counts as one,
+ * and all else beside it as nothing. */
 typedef void amp_exponentials_function(float *max, double *sum, const void *in, int64_t stride, int64_t rows, int64_t n,
                                        bool first);
 

@@ -85,9 +85,9 @@ static inline bool amp_gemm_is_fused(const amp_gemm *g) {
  * n or k is 0. */
 size_t amp_gemm_packed_bytes(int64_t n, int64_t k);
 
-/* Packs B: element (n, k) is src[n · stride_n + k · stride_k]. A linear layer's weight [N,K] has stride_n = K,
- * stride_k = 1; a right-hand matrix [K,N] has stride_n = 1, stride_k = N. `dst` is 64-byte aligned, `src` anywhere. `src_dtype` is f32
- * (rounded RNE, denormals kept), bf16, or f16 (exact to f32, then rounded). */
+/* Packs B: element (n, k) is src[n · stride_n + k · stride_k]. A linear layer's weight [N,K] has stride_n = K, stride_k
+ * = 1; a right-hand matrix [K,N] has stride_n = 1, stride_k = N. `dst` is 64-byte aligned, `src` anywhere. `src_dtype`
+ * is f32 (rounded RNE, denormals kept), bf16, or f16 (exact to f32, then rounded). */
 amp_status amp_gemm_pack(void *dst, const void *src, amp_dtype src_dtype, int64_t n, int64_t k, int64_t stride_n,
                          int64_t stride_k);
 

@@ -1,10 +1,10 @@
-/* What pooling, interpolation and grid sampling are made of: dense kernels on several lines of an image at once (rows of pixels,
- * or, channels last, the channels of a pixel), and on elements that indices name. Of f32, and the maxima of bf16 and f16 too,
- * which no conversion changes.
+/* What pooling, interpolation and grid sampling are made of: dense kernels on several lines of an image at once (rows
+ * of pixels, or, channels last, the channels of a pixel), and on elements that indices name. Of f32, and the maxima of
+ * bf16 and f16 too, which no conversion changes.
  *
- * The names in the list make the functions amp_<name>_f32_<isa> (ref, avx2, avx512), compiled from pool_resample_body.h and, for
- * maxima, pool_resample_max_body.h, once per ISA. All ISAs give the same bits (NaN payloads excepted): every element is
- * computed by itself, in the order of k. */
+ * The names in the list make the functions amp_<name>_f32_<isa> (ref, avx2, avx512), compiled from pool_resample_body.h
+ * and, for maxima, pool_resample_max_body.h, once per ISA. All ISAs give the same bits (NaN payloads excepted): every
+ * element is computed by itself, in the order of k. */
 #ifndef AMP_CPU_POOL_RESAMPLE_H
 #define AMP_CPU_POOL_RESAMPLE_H
 

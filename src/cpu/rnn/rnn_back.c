@@ -1,6 +1,7 @@
 /* Back through the steps of a layer of a recurrent network, in one direction. A step is one pass over its gates, of the
- * sums that the pass kept, and one product with W_hh for the gradient of the h before. What does not hang on the order of
- * steps (the gradients of weights, biases and input) is not here: products over all steps at once make it of grad_gates. */
+ * sums that the pass kept, and one product with W_hh for the gradient of the h before. What does not hang on the order
+ * of steps (the gradients of weights, biases and input) is not here: products over all steps at once make it of
+ * grad_gates. */
 #include <omp.h>
 #include <string.h>
 

@@ -2,9 +2,9 @@
  * scalar reference, and elementwise results agree with the vector ISAs bit by bit (NaN payloads excepted).
  *
  * Every ISA's header defines: VL, the lane count; vf, vi, vu, vm: floats, int32s, uint32s and a lane mask, with C's
- * operators on all but vm; v_max(a, b) = a > b ? a : b and v_min(a, b) = a < b ? a : b per lane (so the second operand is what a NaN
- * gives); v_round: to nearest even; v_any: whether the mask holds in a lane;
- * v_scale2(x, n) = x·2^n for integral n, rounded once; *_first(…, n): the first n lanes only, n ≤ VL. */
+ * operators on all but vm; v_max(a, b) = a > b ? a : b and v_min(a, b) = a < b ? a : b per lane (so the second operand
+ * is what a NaN gives); v_round: to nearest even; v_any: whether the mask holds in a lane; v_scale2(x, n) = x·2^n for
+ * integral n, rounded once; *_first(…, n): the first n lanes only, n ≤ VL. */
 #ifndef AMP_CPU_SIMD_REF_H
 #define AMP_CPU_SIMD_REF_H
 

@@ -57,7 +57,8 @@ SLOPE s_gelu_tanh(ARGUMENTS) {
 SLOPE s_silu(ARGUMENTS) {
     return d * (v_sigmoid(x) * v_fma(x, v_sigmoid(-x), v_set1(1.0f)));
 }
-/* t + x·σ·(1 - t²), t = n/(n + 2), n = e·(e + 2), e = e^x: 1 - t² = (2/(n + 2))·(1 + t). Of infinity NaN, as the sum has it. */
+/* t + x·σ·(1 - t²), t = n/(n + 2), n = e·(e + 2), e = e^x: 1 - t² = (2/(n + 2))·(1 + t). Of infinity NaN, as the sum
+ * has it. */
 SLOPE s_mish(ARGUMENTS) {
     const vf two = v_set1(2.0f), one = v_set1(1.0f), e = v_exp(v_min(v_set1(20.0f), x));
     const vf n = e * (e + two), t = n / (n + two), steep = e / (e + one) * (two / (n + two) * (one + t));

@@ -1,5 +1,5 @@
-/* What each row of the families of slopes must pass before its first use: every tail length, neighbours untouched, values of
- * every kind as the reference has them, bit by bit. */
+/* What each row of the families of slopes must pass before its first use: every tail length, neighbours untouched,
+ * values of every kind as the reference has them, bit by bit. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Softmax down columns: the kernels of columns.h that need exponentials, compiled once per ISA and dtype behind
  * vector_body.h, whose macros read and write the elements; no include guard: one file, one ISA, one dtype.
  *
- * Formula:     columns.h. A column is a lane: no step depends on where it lies or on its neighbours.
- * Accumulator: f32 over 16 rows, f64 over those sums; rows in order.
- * Error bound: 15 · 2⁻²⁴ of a sum of exponentials, and what e^x has; one product or two differences on top; bf16 results
+ * Formula: columns.h. A column is a lane: no step depends on where it lies or on its neighbours. Accumulator: f32 over
+ * 16 rows, f64 over those sums; rows in order. Error bound: 15 · 2⁻²⁴ of a sum of exponentials, and what e^x has; one
+ * product or two differences on top; bf16 results
  *              are rounded once.
  * Denormals:   kept, as MXCSR says by default.
  * ISA:         that of the simd header which is included before.

@@ -77,10 +77,10 @@ typedef struct amp_cuda_product {
     bool tf32; /* f32 and c64 may be multiplied in it */
 } amp_cuda_product;
 
-/* y = x ∗ w, with bias and residual (a residual only beside a bias, none where it is transposed; the bias may be zeros).
- * All are dense, and all have channels first or all last: x and y (batch, groups · channels, axes…), w (groups · out
- * channels, in channels, taps…), transposed (groups · in channels, out channels, taps…). `out` is what the rest of an
- * axis leads to. */
+/* y = x ∗ w, with bias and residual (a residual only beside a bias, none where it is transposed; the bias may be
+ * zeros). All are dense, and all have channels first or all last: x and y (batch, groups · channels, axes…), w (groups
+ * · out channels, in channels, taps…), transposed (groups · in channels, out channels, taps…). `out` is what the rest
+ * of an axis leads to. */
 typedef struct amp_cuda_convolution {
     amp_cuda_type type;
     bool transposed, channels_last, with_bias, with_residual;

@@ -1,5 +1,5 @@
-/* Sine, cosine and tangent of any f32 within two ulps (the tangent: four), with nothing in local memory: CUDA's keep the
- * digits of a large angle there. Those of f64 are CUDA's. */
+/* Sine, cosine and tangent of any f32 within two ulps (the tangent: four), with nothing in local memory: CUDA's keep
+ * the digits of a large angle there. Those of f64 are CUDA's. */
 #ifndef AMP_CUDA_ANGLE_H
 #define AMP_CUDA_ANGLE_H
 

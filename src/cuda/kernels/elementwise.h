@@ -1,8 +1,8 @@
 /* Functions of one to three elements: formulas.def as kernels.
  *
  * f32 (also for f16 and bf16, rounded once) has a kernel for each formula, which takes 8 or 4 neighbours at a time
- * where rows allow it, whatever mixture of types they are of: elementwise_{unary,binary,ternary}.cu; and one for each of
- * these dtypes, which dense operands of it take: elementwise_flat.cu. f64, i64 and c128 share one kernel each, which
+ * where rows allow it, whatever mixture of types they are of: elementwise_{unary,binary,ternary}.cu; and one for each
+ * of these dtypes, which dense operands of it take: elementwise_flat.cu. f64, i64 and c128 share one kernel each, which
  * branches by the formula: they are rarer (elementwise_wide.cu).
  *
  * A kernel has its formula as often as a thread handles elements. Formulas of more than some fifty instructions
@@ -66,8 +66,8 @@ AMP_DEVICE float near_reciprocal(float x) {
 #endif
 }
 /* GELU by erf for results of 16 bits, at a third of the instructions: with t = |x|, erfc(t/√2)/2 is e^(-t²/2) times a
- * polynomial in 1/(1 + 0.305t) that is 1/2 at t = 0, and within 5.4e-6 of it, relatively, up to t = 14; beyond, both are
- * 0 there. (Fitted for this, by least squares reweighted until the largest error was least.) */
+ * polynomial in 1/(1 + 0.305t) that is 1/2 at t = 0, and within 5.4e-6 of it, relatively, up to t = 14; beyond, both
+ * are 0 there. (Fitted for this, by least squares reweighted until the largest error was least.) */
 AMP_DEVICE float narrow_gelu(float x) {
     const float t = fabsf(x), u = near_reciprocal(fmaf(0.305f, t, 1.0f));
     float p = -0.07624711f;
@@ -482,8 +482,8 @@ struct called {
     }
 };
 
-/* What a formula's length asks for: apart, that the kernels of any mixture call it; in_turn, that those of one dtype have
- * it once, for one element after the other; in_f64, that these have no registers for a second unit. */
+/* What a formula's length asks for: apart, that the kernels of any mixture call it; in_turn, that those of one dtype
+ * have it once, for one element after the other; in_f64, that these have no registers for a second unit. */
 template <class Formula>
 struct length {
     enum { apart = false, in_turn = false, in_f64 = false };

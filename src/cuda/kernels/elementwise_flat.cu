@@ -1,6 +1,6 @@
-/* The formulas of flat.def over stretches of f32, f16 or bf16, and casts between them: what is in one dimension, aligned,
- * and of one dtype needs no choice at run time. In 40 registers at most and without local memory, so that six blocks are
- * on a multiprocessor, and twice the bytes are on their way that memory takes to answer. */
+/* The formulas of flat.def over stretches of f32, f16 or bf16, and casts between them: what is in one dimension,
+ * aligned, and of one dtype needs no choice at run time. In 40 registers at most and without local memory, so that six
+ * blocks are on a multiprocessor, and twice the bytes are on their way that memory takes to answer. */
 #include "cuda/kernels/elementwise.h"
 
 /* What a word of memory holds. */

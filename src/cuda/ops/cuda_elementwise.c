@@ -71,8 +71,8 @@ static int flat_dtype_of(const amp_cuda_elementwise *a, int first) {
     return dtype;
 }
 
-/* One dimension in units of 16 bytes of results (8 of bools), and operands of one dtype, or constants; NULL: there is no
- * such kernel. */
+/* One dimension in units of 16 bytes of results (8 of bools), and operands of one dtype, or constants; NULL: there is
+ * no such kernel. */
 static const char *flat_kernel_of(amp_formula formula, const amp_cuda_elementwise *a) {
     const bool known = (size_t)formula < sizeof flat_rows / sizeof *flat_rows;
     const flat_row row = known ? flat_rows[formula] : (flat_row){{NULL}, false, false};

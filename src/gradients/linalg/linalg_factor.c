@@ -77,8 +77,8 @@ static amp_tensor *exchanged(amp_tensor *pivots, amp_tensor *b, bool back) {
     return amp_linalg_lu_solve(amp_diag_embed(ones), pivots, b, .adjoint = !back);
 }
 
-/* The gradient of Pᴴ A from those of L and U; one of them may be absent. The tall part of L, or the wide one of U, hangs on
- * the square parts. */
+/* The gradient of Pᴴ A from those of L and U; one of them may be absent. The tall part of L, or the wide one of U,
+ * hangs on the square parts. */
 static amp_tensor *undo_lu(amp_tensor *l, amp_tensor *u, amp_tensor *gl, amp_tensor *gu) {
     if (!l || !u) return NULL;
     const int64_t m = rows_of(l), n = columns_of(u), k = columns_of(l);
@@ -130,8 +130,8 @@ typedef struct lu_solution {
     bool left, adjoint;
 } lu_solution;
 
-/* Of L U it is −first · second, thin ones: a factor of L U meets the one that it is beside, and of what was solved with it the solution
- * half way, which lost less. */
+/* Of L U it is −first · second, thin ones: a factor of L U meets the one that it is beside, and of what was solved with
+ * it the solution half way, which lost less. */
 static amp_tensor *of_factors(const lu_solution *s, amp_tensor *first, amp_tensor *second, amp_tensor *of) {
     amp_tensor *l = lower_of(*s->lu, columns_of(*s->lu)), *u = upper_of(*s->lu, columns_of(*s->lu));
     amp_tensor *before, *behind;

@@ -1,4 +1,5 @@
-/* Gradients of grid_sampler: taps and weights of every place as the op has them, written in ops, so that the gradients have gradients. */
+/* Gradients of grid_sampler: taps and weights of every place as the op has them, written in ops, so that the gradients
+ * have gradients. */
 #include "amp/grad.h"
 #include "gradients/pieces.h"
 #include "steps/steps.h"

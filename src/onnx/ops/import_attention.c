@@ -122,8 +122,8 @@ static amp_tensor *multiply_heads(amp_tensor *rows, amp_tensor *others) {
 }
 
 /* Step by step, as where scores between are a result or are capped. The cap stands before the mask, as ONNX's text has
- * had it since 2026 (pull requests 7867 and 7913); of what was published before, a hidden element came back as -softcap,
- * and modes 1 and 2 stood the other way round. */
+ * had it since 2026 (pull requests 7867 and 7913); of what was published before, a hidden element came back as
+ * -softcap, and modes 1 and 2 stood the other way round. */
 static amp_tensor *attend_slowly(amp_onnx_step *s, const attention *a) {
     const int64_t mode = amp_onnx_int(s, "qk_matmul_output_mode", 0),
                   precision = amp_onnx_int(s, "softmax_precision", 0);

@@ -44,8 +44,8 @@ typedef struct collection {
     int64_t count, room;
 } collection;
 
-/* A body that runs again and again. Its inputs are `leading` ones, the states, then elements; its outputs `leading` ones,
- * the states, then what is collected. */
+/* A body that runs again and again. Its inputs are `leading` ones, the states, then elements; its outputs `leading`
+ * ones, the states, then what is collected. */
 typedef struct rounds {
     amp_onnx_step *step;
     const amp_onnx_graph *body;
@@ -99,8 +99,8 @@ static amp_status keep_results(rounds *r, amp_tensor *const *outputs, const amp_
     return AMP_OK;
 }
 
-/* inputs: the leading ones and, behind the states' places, the elements. *condition: of the first output, where there is
- * a leading one. */
+/* inputs: the leading ones and, behind the states' places, the elements. *condition: of the first output, where there
+ * is a leading one. */
 static amp_status run_round(rounds *r, amp_tensor **inputs, bool *condition) {
     amp_tensor *outputs[AMP_ONNX_MOST_PLACES];
     for (int i = 0; i < r->states; i++) inputs[r->body->input_count - r->elements - r->states + i] = r->carried[i];

@@ -41,7 +41,8 @@ static void fill_base_grid(int dims, const int64_t *size, bool corners, float *t
     }
 }
 
-/* theta (N, dims, dims + 1), size (N, C, …). Sums of products in f32, not a matrix product, which a region would round. */
+/* theta (N, dims, dims + 1), size (N, C, …). Sums of products in f32, not a matrix product, which a region would
+ * round. */
 amp_status onnx_affine_grid(amp_onnx_step *s) {
     amp_tensor *theta = amp_onnx_required(s, 0), *wanted = amp_onnx_required(s, 1);
     int64_t size[5];

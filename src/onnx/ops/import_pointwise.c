@@ -91,8 +91,8 @@ amp_status onnx_clip_attributes(amp_onnx_step *s) {
     return amp_onnx_set(s, 0, bounded ? amp_clamp_call(&args) : args.input);
 }
 
-/* A bound is one number, in files also of shape [1]: as a tensor without dimensions it changes neither the shape nor, in
- * a region, the dtype. */
+/* A bound is one number, in files also of shape [1]: as a tensor without dimensions it changes neither the shape nor,
+ * in a region, the dtype. */
 static amp_tensor *bound(const amp_onnx_step *s, int i) {
     amp_tensor *t = amp_onnx_input(s, i);
     return t && t->rank > 0 ? amp_reshape(t, AMP_NO_DIMS) : t;

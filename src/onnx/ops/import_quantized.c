@@ -95,8 +95,8 @@ amp_status onnx_dynamic_quantize_linear(amp_onnx_step *s) {
 
 /* ---- Products ----------------------------------------------------------------------------------------------------- */
 
-/* What products of 8-bit integers are exact in: i32 on the CPU. Elsewhere there are none of integers, but f64 holds the sum of
- * any number of them that fits into i32, and no region casts it. */
+/* What products of 8-bit integers are exact in: i32 on the CPU. Elsewhere there are none of integers, but f64 holds the
+ * sum of any number of them that fits into i32, and no region casts it. */
 static amp_dtype exact_dtype(const amp_tensor *t) {
     return amp_tensor_device(t) == AMP_DEVICE_CPU ? AMP_I32 : AMP_F64;
 }
@@ -124,8 +124,8 @@ amp_status onnx_conv_integer(amp_onnx_step *s) {
     return amp_onnx_set(s, 0, amp_to(amp_onnx_convolution(s, x, weight, NULL), AMP_I32));
 }
 
-/* The f32 product of two scales over a third, so that it broadcasts against `sum`: the second may be one number for each
- * element of dimension `axis`. */
+/* The f32 product of two scales over a third, so that it broadcasts against `sum`: the second may be one number for
+ * each element of dimension `axis`. */
 static amp_tensor *rescale(amp_tensor *sum, amp_tensor *first, amp_tensor *second, amp_tensor *last, int axis,
                            int row_axis) {
     if (!sum) return NULL;

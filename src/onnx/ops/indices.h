@@ -1,5 +1,5 @@
-/* Indices of ONNX's ops that pick and put: negative ones count from the end. All of it is computed by ops: a graph runs on
- * with other indices. */
+/* Indices of ONNX's ops that pick and put: negative ones count from the end. All of it is computed by ops: a graph runs
+ * on with other indices. */
 #ifndef AMP_ONNX_INDICES_H
 #define AMP_ONNX_INDICES_H
 
@@ -17,8 +17,8 @@ typedef struct amp_onnx_row_set {
     amp_tensor *places; /* the list: a vector of count */
 } amp_onnx_row_set;
 
-/* Of indices whose last dimension holds an index for each of x's dimensions from `batch_dims` on. Where one is outside, the
- * entry is none of the rows. */
+/* Of indices whose last dimension holds an index for each of x's dimensions from `batch_dims` on. Where one is outside,
+ * the entry is none of the rows. */
 amp_status amp_onnx_rows(const amp_onnx_step *s, amp_tensor *x, amp_tensor *indices, int64_t batch_dims,
                          amp_onnx_row_set *rows);
 

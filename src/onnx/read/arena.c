@@ -44,8 +44,8 @@ void *amp_onnx_take_zeroed(amp_onnx_arena *arena, size_t count, size_t size) {
     return memory ? memset(memory, 0, bytes) : NULL;
 }
 
-/* Few are asked for: lists of scanned members, which protobuf-c drops soon, and the numbers of tensors. Once something was
- * refused all of it will go. */
+/* Few are asked for: lists of scanned members, which protobuf-c drops soon, and the numbers of tensors. Once something
+ * was refused all of it will go. */
 void amp_onnx_give_back(amp_onnx_arena *arena, void *memory) {
     if (!memory || arena->failed) return;
     for (block **at = &arena->blocks; *at; at = &(*at)->next) {

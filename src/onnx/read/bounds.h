@@ -1,5 +1,5 @@
-/* What a file cannot exceed. It may be made to harm: beyond a bound it is refused with a sentence, at a cost that the bound
- * sets. Each has its test in tests/onnx/test_onnx_hostile.cc. */
+/* What a file cannot exceed. It may be made to harm: beyond a bound it is refused with a sentence, at a cost that the
+ * bound sets. Each has its test in tests/onnx/test_onnx_hostile.cc. */
 #ifndef AMP_ONNX_BOUNDS_H
 #define AMP_ONNX_BOUNDS_H
 

@@ -1,4 +1,5 @@
-/* Nodes: their inputs by number, their attributes, and calls of the model's own functions, each with a body of its own. */
+/* Nodes: their inputs by number, their attributes, and calls of the model's own functions, each with a body of its
+ * own. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -246,7 +247,8 @@ static amp_status read_opset(amp_onnx_place *place, size_t index, amp_onnx_node 
 
 /* ---- Calls of functions ---- */
 
-/* Its place among the model's functions; -1: it is none of them. Apart: the key is long, and calls lie in each other. */
+/* Its place among the model's functions; -1: it is none of them. Apart: the key is long, and calls lie in each
+ * other. */
 __attribute__((noinline)) static int find_function(const amp_onnx_reader *reader, const amp_onnx_node_proto *proto) {
     char key[AMP_ONNX_FUNCTION_KEY];
     amp_onnx_function_key(proto->domain, proto->op_type, proto->overload, key);

@@ -1,7 +1,7 @@
 /* Protobuf's wire format, one pass, guided by protobuf-c's own descriptions of the messages.
  *
- * Source of the format: protobuf.dev/programming-guides/encoding. A field is a tag (number · 8 + wire type) and a value:
- * 0 a varint, 1 eight bytes, 2 a length and as many bytes, 5 four bytes. */
+ * Source of the format: protobuf.dev/programming-guides/encoding. A field is a tag (number · 8 + wire type) and a
+ * value: 0 a varint, 1 eight bytes, 2 a length and as many bytes, 5 four bytes. */
 #include "onnx/read/skim.h"
 
 #include <limits.h>

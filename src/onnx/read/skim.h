@@ -1,8 +1,9 @@
 /* The first pass over an ONNX file: a skeleton for protobuf-c, which trusts its input and copies all of it.
  *
- * The skeleton is the same message with each TensorProto.raw_data replaced by 16 bytes that say where it is, and without
- * the fields that onnx.proto does not have. What protobuf-c must not see is refused here: messages too deep in each other (bounds.h),
- * a singular message given twice (it would merge them, in quadratic time), lengths that reach out of their message. */
+ * The skeleton is the same message with each TensorProto.raw_data replaced by 16 bytes that say where it is, and
+ * without the fields that onnx.proto does not have. What protobuf-c must not see is refused here: messages too deep in
+ * each other (bounds.h), a singular message given twice (it would merge them, in quadratic time), lengths that reach
+ * out of their message. */
 #ifndef AMP_ONNX_SKIM_H
 #define AMP_ONNX_SKIM_H
 

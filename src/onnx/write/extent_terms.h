@@ -27,15 +27,15 @@ amp_term amp_term_of_extent(const amp_free_writer *g, int value, int dim);
 /* How it stands in the shape of a made value: itself, a name's number, or AMP_MADE_OPEN. */
 int64_t amp_term_as_extent(const amp_free_writer *g, const amp_term *t);
 
-/* A vector of these numbers, as a value of `to`; AMP_MADE_NONE: one of them follows from nothing that is known; or an error
- * stands. */
+/* A vector of these numbers, as a value of `to`; AMP_MADE_NONE: one of them follows from nothing that is known; or an
+ * error stands. */
 int amp_terms_write(amp_free_writer *g, const amp_term *terms, int count);
 
 /* The value of w[capture] that is this one of w[0], by who makes it; AMP_MADE_NONE: none. */
 int amp_free_twin(const amp_free_writer *g, int capture, int value);
 
-/* One model of those of all captures (free_writer.c), in `to`, to be ended also where it fails. AMP_ERROR_NOT_IMPLEMENTED names the node
- * that cannot be written for other extents. */
+/* One model of those of all captures (free_writer.c), in `to`, to be ended also where it fails.
+ * AMP_ERROR_NOT_IMPLEMENTED names the node that cannot be written for other extents. */
 amp_status amp_write_free(const amp_writer *captures, const amp_free_extents *extents, amp_writer *to);
 
 #endif /* AMP_ONNX_WRITE_EXTENT_TERMS_H */

@@ -118,7 +118,8 @@ static amp_status move_axes(amp_writer *w, amp_made_node *node) {
 
 /* ---- Outputs --------------------------------------------------------------------------------------------------- */
 
-/* Each is a value of its own, made by a node: what is an input, a constant or another output too goes through Identity. */
+/* Each is a value of its own, made by a node: what is an input, a constant or another output too goes through
+ * Identity. */
 static amp_status separate_outputs(amp_writer *w) {
     for (int i = 0; i < w->source->output_count; i++) {
         bool own = w->values[w->outputs[i]].node >= 0;

@@ -1,4 +1,5 @@
-/* Extents of a graph's inputs that stay free in a file: which, and of which sizes the graph is captured to find what depends on them. */
+/* Extents of a graph's inputs that stay free in a file: which, and of which sizes the graph is captured to find what
+ * depends on them. */
 #ifndef AMP_ONNX_WRITE_FREE_EXTENTS_H
 #define AMP_ONNX_WRITE_FREE_EXTENTS_H
 
@@ -23,8 +24,8 @@ typedef struct amp_free_extents {
     char *text;
 } amp_free_extents;
 
-/* "ids:0=batch,ids:1=length,mask:0=batch"; an input by its name or number, a dimension from 0 on; "*": all that the model has
- * names for. To be ended by amp_free_extents_end also where it fails. */
+/* "ids:0=batch,ids:1=length,mask:0=batch"; an input by its name or number, a dimension from 0 on; "*": all that the
+ * model has names for. To be ended by amp_free_extents_end also where it fails. */
 amp_status amp_free_extents_read(amp_free_extents *f, const amp_graph_source *source, amp_tensor *const *inputs,
                                  const char *words);
 /* Sizes, with which the graph can be captured; `inputs` are the caller's, whose elements are repeated. */

@@ -1,5 +1,5 @@
-/* One model for all extents, of several for some: nodes that are the same in all stay, and what differs is written as what it is
- * of the extents. */
+/* One model for all extents, of several for some: nodes that are the same in all stay, and what differs is written as
+ * what it is of the extents. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* A model that has been made, as a file: protobuf-c's messages, packed through the library's file writer piece by piece, so
- * that weights are never copied. */
+/* A model that has been made, as a file: protobuf-c's messages, packed through the library's file writer piece by
+ * piece, so that weights are never copied. */
 #include <stdio.h>
 #include <string.h>
 

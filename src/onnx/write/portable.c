@@ -1,7 +1,7 @@
-/* The portable form: what is bf16 in the typed one is f32 here, with the same numbers; where the typed one rounds, a Cast to
- * bf16 and one back. A Cast back says that its result is bf16 in disguise, and nothing else is cast from bf16 to f32: where the
- * typed form does so, the disguised value is cast to f32, which does nothing elsewhere and lifts the disguise here
- * (onnx/load.c). */
+/* The portable form: what is bf16 in the typed one is f32 here, with the same numbers; where the typed one rounds, a
+ * Cast to bf16 and one back. A Cast back says that its result is bf16 in disguise, and nothing else is cast from bf16
+ * to f32: where the typed form does so, the disguised value is cast to f32, which does nothing elsewhere and lifts the
+ * disguise here (onnx/load.c). */
 #include <string.h>
 
 #include "core/memory.h"

@@ -1,5 +1,6 @@
-/* An ONNX model while it is made of a recorded graph (graph/record.h): nodes in the order in which they run, and numbered
- * values. In the typed form always, in which a value that libamp has in bf16 is bf16; portable.c makes the other of it.
+/* An ONNX model while it is made of a recorded graph (graph/record.h): nodes in the order in which they run, and
+ * numbered values. In the typed form always, in which a value that libamp has in bf16 is bf16; portable.c makes the
+ * other of it.
  *
  *     record ── from_ops.def, a function a call ──> nodes ── finish.c ──> [portable.c] ──> message.c ──> file
  *

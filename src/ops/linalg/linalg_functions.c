@@ -140,8 +140,8 @@ static amp_tensor *taylor(const amp_call *call, amp_tensor *a) {
     return sum;
 }
 
-/* How often each matrix is halved until the sum of magnitudes of a column is ½ at most, as (batch…, 1, 1); how often the
- * one that takes most. */
+/* How often each matrix is halved until the sum of magnitudes of a column is ½ at most, as (batch…, 1, 1); how often
+ * the one that takes most. */
 static amp_status halvings(amp_tensor *a, amp_tensor **times, int *most) {
     amp_tensor *sizes = amp_abs(a), *columns = sizes ? amp_sum(sizes, AMP_DIMS(-2), true) : NULL;
     amp_tensor *norm = columns ? amp_amax(columns, AMP_DIMS(-1), true) : NULL;

@@ -1,5 +1,6 @@
-/* The gradients of activations as ops: made of others, for devices that have no kernel, and for gradients of gradients. In all,
- * d is the gradient of the result, x the input and y the result; 16-bit numbers are computed with in f32 and rounded once. */
+/* The gradients of activations as ops: made of others, for devices that have no kernel, and for gradients of gradients.
+ * In all, d is the gradient of the result, x the input and y the result; 16-bit numbers are computed with in f32 and
+ * rounded once. */
 #include <math.h>
 
 #include "ops/math/compose.h"

@@ -2,9 +2,9 @@
  *
  *     dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P (dP − the row sums of P dP),  dQ = dS K·scale,  dK = dSᵀ Q·scale,  dmask = dS
  *
- * (Dao et al., "FlashAttention", 2022, appendix B). A device's step makes dQ, dK and dV; where there is none, in f64, for a mask's
- * gradient and where the parts are recorded they are made of ops, for a block of query rows after the other: P is made again of each,
- * and no more of it is kept at a time. */
+ * (Dao et al., "FlashAttention", 2022, appendix B). A device's step makes dQ, dK and dV; where there is none, in f64,
+ * for a mask's gradient and where the parts are recorded they are made of ops, for a block of query rows after the
+ * other: P is made again of each, and no more of it is kept at a time. */
 #include <math.h>
 
 #include "ops/math/compose.h"
@@ -31,8 +31,8 @@ static bool is_of_shape(const amp_tensor *t, const amp_dims *shape) {
     return t->rank == shape->count && !memcmp(t->shape, shape->values, (size_t)t->rank * sizeof *t->shape);
 }
 
-/* What an operand's gradient is written to, and the operand as the step reads it. One that broadcasts gets the gradients of what it
- * broadcasts to, in f32, which are to be summed. */
+/* What an operand's gradient is written to, and the operand as the step reads it. One that broadcasts gets the
+ * gradients of what it broadcasts to, in f32, which are to be summed. */
 static amp_tensor *start_result(amp_call *call, int index, const amp_attention *t, int64_t group,
                                 amp_tensor **operand) {
     amp_tensor *x = *operand;

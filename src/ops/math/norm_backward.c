@@ -1,10 +1,11 @@
-/* The gradients of norms as ops: y = (x − mean) · rstd · weight + bias, over one set of dimensions or another. With g the gradient of y
- * times the weight, and x̂ the normalised x,
+/* The gradients of norms as ops: y = (x − mean) · rstd · weight + bias, over one set of dimensions or another. With g
+ * the gradient of y times the weight, and x̂ the normalised x,
  *
  *     dx = rstd · (g − mean(g) − x̂ · mean(g · x̂)),  dweight = Σ dy · x̂,  dbias = Σ dy
  *
- * What is asked for of dweight and dbias. A device's step makes them; where there is none, in f64, and where the parts are recorded they are made of ops: the recorded
- * ones in f64, for their gradients are differences of what is nearly equal. */
+ * What is asked for of dweight and dbias. A device's step makes them; where there is none, in f64, and where the parts
+ * are recorded they are made of ops: the recorded ones in f64, for their gradients are differences of what is nearly
+ * equal. */
 #include "ops/math/compose.h"
 #include "steps/row_rules.h"
 #include "steps/shape_rules.h"
@@ -59,8 +60,8 @@ static void give_input(amp_call *call, const amp_tensor *input, amp_tensor *by_i
     if (by_input) call->outputs[0] = amp_to(by_input, input->dtype);
 }
 
-/* Those by weight, of d and the normalised x, and where the op has one by bias, if they are asked for: sums over `others` in f32, or f64 as
- * the input. */
+/* Those by weight, of d and the normalised x, and where the op has one by bias, if they are asked for: sums over
+ * `others` in f32, or f64 as the input. */
 static amp_status give_parameters(amp_call *call, const amp_tensor *input, amp_tensor *d, amp_tensor *x,
                                   amp_dims others) {
     const amp_dtype numbers = input->dtype == AMP_F64 ? AMP_F64 : AMP_F32;

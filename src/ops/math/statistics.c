@@ -170,8 +170,8 @@ static amp_status read_weights(const amp_call *call, const amp_cov_args *a, int6
     return *weights ? AMP_OK : amp_pending_error();
 }
 
-/* What sums over observations are divided by, for the mean and for products (at least 0): f64, and tensors where there are
- * weights, which have gradients. */
+/* What sums over observations are divided by, for the mean and for products (at least 0): f64, and tensors where there
+ * are weights, which have gradients. */
 typedef struct divisors {
     double observations;
     amp_tensor *sum, *rest; /* NULL: there are no weights */

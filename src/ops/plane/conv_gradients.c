@@ -1,5 +1,5 @@
-/* conv_input and conv_weight, the gradients of conv1d to conv3d: by the device's own step where it has one for the shape; else
- * made of convolutions and products, which devices have anyway. */
+/* conv_input and conv_weight, the gradients of conv1d to conv3d: by the device's own step where it has one for the
+ * shape; else made of convolutions and products, which devices have anyway. */
 #include "amp/ops.h"
 #include "call/backend.h"
 #include "core/layout.h"
@@ -217,8 +217,8 @@ static int64_t kernel_elements(const request *r) {
     return elements;
 }
 
-/* Where products are faster than a convolution whose kernel is as large as the image. In 16 bits only where that one is slow: with
- * strides, which become dilations there, and of few windows. */
+/* Where products are faster than a convolution whose kernel is as large as the image. In 16 bits only where that one is
+ * slow: with strides, which become dilations there, and of few windows. */
 static bool is_by_products(const request *r) {
     const int64_t taps = kernel_elements(r);
     if (r->groups > 1 || taps > AMP_CONV_FEW_TAPS) return false;
@@ -262,7 +262,8 @@ static amp_tensor *weight_by_products(const request *r) {
     return amp_reshape(amp_stack((amp_tensor_list){parts, taps, NULL}, -1), r->shape);
 }
 
-/* The extents behind batch and channels cut to those of the weight: elements of the input that no window reaches make more. */
+/* The extents behind batch and channels cut to those of the weight: elements of the input that no window reaches make
+ * more. */
 static amp_tensor *cut(const request *r, amp_tensor *t) {
     for (int i = 0; t && i < r->axes; i++)
         if (t->shape[2 + i] > r->shape.values[2 + i]) t = amp_narrow(t, 2 + i, 0, r->shape.values[2 + i]);

@@ -5,8 +5,8 @@
 #include "steps/spatial.h"
 #include "steps/taps.h"
 
-/* A tensor without elements in the shape of `grad` but for its last `sizes->count` extents: the input whose gradient is wanted.
- * An error if `grad` has not that many dimensions and one or two more. */
+/* A tensor without elements in the shape of `grad` but for its last `sizes->count` extents: the input whose gradient is
+ * wanted. An error if `grad` has not that many dimensions and one or two more. */
 amp_status amp_input_of(const amp_call *call, const amp_tensor *grad, const amp_dims *sizes, amp_tensor *input);
 
 /* An error unless the windows make of the input what `grad` is. */

@@ -1,5 +1,5 @@
-/* A BLAS that programs of the tests link: every name that libamp_blas.so knows, each of which counts its call and has OpenBLAS
- * do the work, called by what dlsym finds in it, so that nothing stands before that. */
+/* A BLAS that programs of the tests link: every name that libamp_blas.so knows, each of which counts its call and has
+ * OpenBLAS do the work, called by what dlsym finds in it, so that nothing stands before that. */
 #ifndef AMP_TESTS_BLAS_STAND_IN_H
 #define AMP_TESTS_BLAS_STAND_IN_H
 

@@ -44,7 +44,8 @@ TEST_F(Conv, RandomConfigurationsMatchF64) {
     }
 }
 
-/* The packed form of odd channels depends on whether the taps of a line lie together: one weight has both in the cache. */
+/* The packed form of odd channels depends on whether the taps of a line lie together: one weight has both in the
+ * cache. */
 TEST_F(Conv, OneWeightServesEveryDilation) {
     for (const bool transposed : {false, true}) {
         for (const int64_t channels : {1, 3, 5}) {

@@ -10,8 +10,8 @@ namespace {
 
 class LocalResponse : public Test {};
 
-/* Channels last, and laid out plainly: the same numbers, in the layout of the input (windows of up to 64 channels); on each instruction set the same
-   bits. */
+/* Channels last, and laid out plainly: the same numbers, in the layout of the input (windows of up to 64 channels); on
+ * each instruction set the same bits. */
 TEST_F(LocalResponse, KeepsTheLayout) {
     for (amp_dtype dtype : {AMP_F32, AMP_BF16}) {
         for (int64_t channels : {1, 3, 16, 37, 192}) {

@@ -1,5 +1,5 @@
-/* A run of training that may be killed at any moment and started again: killed_run FILE STEPS. It goes on from FILE, which it writes every third
- * step, and prints the bits that it ends with. kill_runs.py kills it. */
+/* A run of training that may be killed at any moment and started again: killed_run FILE STEPS. It goes on from FILE,
+ * which it writes every third step, and prints the bits that it ends with. kill_runs.py kills it. */
 #include <amp/amp.h>
 #include <stdio.h>
 #include <stdlib.h>
