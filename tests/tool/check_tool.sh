@@ -67,7 +67,9 @@ expect 0 '"verdict": "FAILED"' cat "$folder/report.json"
 expect 2 "cannot read recorded cases in '$folder/absent'" "$amp" self-check --cases "$folder/absent" --report "$folder/report.json"
 expect 2 "$folder/absent/report.json" "$amp" self-check --cases "$folder/few" --report "$folder/absent/report.json"
 expect 2 "must be one of ref, avx2" env AMP_MAX_ISA=nonsense "$amp" info
-expect 0 "AMP_MAX_ISA=avx2 forbids it" env AMP_MAX_ISA=avx2 "$amp" info
+# … of what the CPU has; one without AVX2 has nothing to forbid.
+"$amp" info --json | grep '"best_isa": *"ref"' >/dev/null ||
+    expect 0 "AMP_MAX_ISA=ref forbids it" env AMP_MAX_ISA=ref "$amp" info
 expect 0 "linear" "$amp" explain -- "$program"
 expect 0 '"casts_made"' "$amp" explain --json -- "$program"
 expect 0 "GFLOP/s" "$amp" explain -- "$program"
