@@ -4,6 +4,7 @@
  * into every process that computes. Where /sys is absent each logical CPU counts as a core. */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_ALLOC */
 #include <ctype.h>
+#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -58,12 +59,25 @@ static int first_sibling(int cpu) {
     return isdigit((unsigned char)*line) ? atoi(line) : cpu;
 }
 
+/* Where variables (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY) pin threads, the OpenMP runtime has pinned the first one
+ * before main: what it may run on is its place, while the process has all places. */
+static void add_places(cpu_set_t *allowed, size_t size) {
+    static int cpus[MAX_CPUS];
+    for (int place = 0; place < omp_get_num_places(); place++) {
+        const int count = omp_get_place_num_procs(place);
+        if (count < 1 || count > MAX_CPUS) continue;
+        omp_get_place_proc_ids(place, cpus);
+        for (int i = 0; i < count; i++) CPU_SET_S((size_t)cpus[i], size, allowed);
+    }
+}
+
 static void read_cores(void) {
     static unsigned char seen[MAX_CPUS];
     cpu_set_t *allowed = CPU_ALLOC(MAX_CPUS);
     const size_t size = CPU_ALLOC_SIZE(MAX_CPUS);
     info.logical_cpus = info.physical_cores = 1;
     if (allowed && sched_getaffinity(0, size, allowed) == 0) {
+        add_places(allowed, size);
         info.logical_cpus = info.physical_cores = 0;
         for (int cpu = 0; cpu < MAX_CPUS; cpu++) {
             if (!CPU_ISSET_S(cpu, size, allowed)) continue;
