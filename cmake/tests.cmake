@@ -98,15 +98,15 @@ add_test(NAME killed_runs COMMAND python3 -B ${PROJECT_SOURCE_DIR}/tests/train/k
 set_tests_properties(killed_runs PROPERTIES LABELS fast TIMEOUT 900)
 
 include(cmake/onnx_tests.cmake)
-# `amp run`, `bench`, `audit` and `explain` on small models and broken ones; on real ones, where AMP_MODELS and AMP_MODEL_CASES name them.
-foreach(command run bench audit explain_model)
+# `amp run`, `bench`, `audit` and `explain` on small models and broken ones, nodes that are made up; on real ones, where AMP_MODELS and AMP_MODEL_CASES name them.
+foreach(command run bench audit explain_model numa)
     add_test(NAME tool_${command} COMMAND python3 -B ${PROJECT_SOURCE_DIR}/tests/tool/test_${command}.py $<TARGET_FILE:amp_tool>)
 endforeach()
 # Debian's Python has the NumPy that scripts/setup installs; one that comes before it in the path need not have.
 find_program(AMP_PYTHON_NUMPY python3 PATHS /usr/bin NO_DEFAULT_PATH)
 find_program(AMP_PYTHON_NUMPY python3)
 add_test(NAME onnx_models COMMAND ${AMP_PYTHON_NUMPY} ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py $<TARGET_FILE:amp_tool>)
-set_tests_properties(tool_run tool_bench tool_audit tool_explain_model onnx_models PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+set_tests_properties(tool_run tool_bench tool_audit tool_explain_model tool_numa onnx_models PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
 # … saved as files and loaded again, and in all the ways that a graph computes: `ctest --preset models`, by hand.
 add_test(NAME onnx_saved COMMAND ${AMP_PYTHON_NUMPY} ${PROJECT_SOURCE_DIR}/tests/onnx/check_saved.py $<TARGET_FILE:amp_tool>)
 add_test(NAME onnx_model_modes COMMAND ${AMP_PYTHON_NUMPY} ${PROJECT_SOURCE_DIR}/tests/onnx/check_models.py --modes $<TARGET_FILE:model_modes>)

@@ -56,6 +56,7 @@ offers "--scale --seconds --seed --shape" run --s
 offers "cpu cuda" run --device ""
 offers "amx avx2 avx512 avx512bf16 ref" run --isa ""
 offers "nchw nhwc" run --layout n
+offers "replicate" bench --numa r
 offers "bench" be
 offers "blas" bl
 offers "self-check" s

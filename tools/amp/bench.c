@@ -18,6 +18,9 @@ static const char help[] = "usage: amp bench [OPTION…] MODEL.onnx\n\n"
                            "  --isa NAME,NAME      only these instruction sets: ref, avx2, avx512,\n"
                            "                       avx512bf16, amx. Without it all but ref, which is slow\n"
                            "  --threads N          instead of all; 1: only one thread\n"
+                           "  --numa local|replicate\n"
+                           "                       on one NUMA node, or on all at once, as amp run --help\n"
+                           "                       tells\n"
                            "  --f32, --bf16        only this one\n"
                            "  --seconds S          how long to run in all (10); at least three turns\n"
                            "  --runs N             at most N runs of each\n"
@@ -132,12 +135,26 @@ static bool is_done(const bench *b, int turns, double ms) {
            its[RUN_BF16].count >= b->options.runs;
 }
 
+/* Processes of each set: one on every node that is used. */
+static int count_places(const bench *b) {
+    return b->options.nodes->used ? b->options.nodes->used : 1;
+}
+
+static int run_turn(bench *b, bench_worker *workers, int isa) {
+    const int places = count_places(b);
+    int code = AMP_EXIT_OK;
+    for (int i = 0; !code && i < places; i++) code = bench_worker_begin(&workers[isa * places + i]);
+    for (int i = 0; !code && i < places; i++)
+        code = bench_worker_take(&workers[isa * places + i], &b->rows[isa * b->thread_count]);
+    return code;
+}
+
 static int run_in_turns(bench *b, bench_worker *workers) {
     const double start = run_milliseconds();
     double ms = 0;
     for (int turns = 0; !is_done(b, turns, ms); turns++) {
         for (int i = 0; i < b->isa_count; i++) {
-            const int code = bench_worker_turn(&workers[i], &b->rows[i * b->thread_count]);
+            const int code = run_turn(b, workers, i);
             if (code) return code;
         }
         ms = run_milliseconds() - start;
@@ -172,14 +189,18 @@ static int measure_and_print(bench *b, bench_worker *workers) {
 }
 
 static int run_workers(bench *b) {
-    bench_worker workers[AMP_ISA_COUNT];
+    static bench_worker workers[AMP_ISA_COUNT * RUN_NODES];
+    const run_nodes *nodes = b->options.nodes;
+    const int places = count_places(b), count = b->isa_count * places;
     int code = AMP_EXIT_OK;
     signal(SIGPIPE, SIG_IGN); /* a process that has ended says why itself */
-    for (int i = 0; i < b->isa_count; i++)
-        workers[i] = (bench_worker){.bench = b, .rows = &b->rows[i * b->thread_count]};
-    for (int i = 0; !code && i < b->isa_count; i++) code = bench_worker_start(&workers[i]);
+    for (int i = 0; i < count; i++)
+        workers[i] = (bench_worker){.bench = b,
+                                    .rows = &b->rows[i / places * b->thread_count],
+                                    .node = nodes->used ? &nodes->items[i % places] : NULL};
+    for (int i = 0; !code && i < count; i++) code = bench_worker_start(&workers[i]);
     if (!code) code = measure_and_print(b, workers);
-    for (int i = 0; i < b->isa_count; i++) {
+    for (int i = 0; i < count; i++) {
         const int end = bench_worker_end(&workers[i]);
         if (!code) code = end;
     }
@@ -189,8 +210,11 @@ static int run_workers(bench *b) {
 
 static int bench_model(const run_options *o) {
     static bench b;
+    static run_nodes nodes;
     b = (bench){.options = *o};
-    int code = find_rows(&b, o);
+    b.options.nodes = &nodes;
+    int code = run_nodes_enter(&nodes, o->numa);
+    if (!code) code = find_rows(&b, o);
     if (!code) code = run_all_cold(&b);
     if (!code) code = run_workers(&b);
     for (int i = 0; i < bench_row_count(&b); i++) {

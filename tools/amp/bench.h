@@ -31,14 +31,17 @@ run_options bench_options(const bench *b, const bench_row *row);
 typedef struct bench_worker {
     const bench *bench;
     const bench_row *rows; /* thread_count of them */
+    const run_node *node;  /* that it is bound to; NULL: as this process is */
     run_process process;
     bool is_alive;
 } bench_worker;
 
 /* Starts a set's process, and waits until it has loaded the model and run it once in each way. */
 int bench_worker_start(bench_worker *w);
-/* One turn: a slice of time for each number of threads and each kind, whose times are added to the rows. */
-int bench_worker_turn(bench_worker *w, bench_row *rows);
+/* One turn: a slice of time for each number of threads and each kind. */
+int bench_worker_begin(bench_worker *w);
+/* … is over; its times are added to the rows. */
+int bench_worker_take(bench_worker *w, bench_row *rows);
 /* May be called for one that never began. */
 int bench_worker_end(bench_worker *w);
 

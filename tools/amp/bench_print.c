@@ -130,6 +130,9 @@ static void write_machine(FILE *out, const bench *b) {
     fprintf(out, "%s; at least %d run%s of each, in turns. ", amp_cpu()->model, least, least == 1 ? "" : "s");
     fprintf(out, "Load with what it prepares, first run and peak of memory: %s that did only that. ",
             processes == 1 ? "of a process" : "the least of a few processes");
+    if (b->options.nodes->used > 1)
+        fprintf(out, "All nodes ran at once; times are those of all, and together they run %d times as many. ",
+                b->options.nodes->used);
     if (one) return;
     fprintf(out, "Speed: %s's %s with as many threads is 1.", b->rows[0].isa,
             names[b->options.wanted[RUN_F32] ? RUN_F32 : RUN_BF16]);
@@ -208,6 +211,7 @@ int bench_print_json(const bench *b, const run_report *r) {
     json_object_set_new(root, "machine",
                         json_pack("{s:s, s:s, s:o}", "libamp", amp_version_string(), "cpu", amp_cpu()->model,
                                   "unusable", missing_json()));
+    if (b->options.numa) json_object_set_new(root, "numa", run_json_nodes(b->options.nodes));
     json_object_set_new(root, "rows", rows);
     return run_print_root(root);
 }

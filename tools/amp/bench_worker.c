@@ -77,7 +77,8 @@ static int be_worker(void *context, int in, int out) {
     static turn t;
     char told;
     s.bench = w->bench;
-    int code = prepare(&s, &o);
+    int code = w->node ? run_node_bind(w->node) : AMP_EXIT_OK;
+    if (!code) code = prepare(&s, &o);
     while (!code && run_process_read(in, &told, 1) && told == take_turn) {
         code = run_slices(&s, &t);
         if (!code && write(out, &t, sizeof t) != (ssize_t)sizeof t) code = AMP_EXIT_FAILED;
@@ -93,14 +94,19 @@ static void wait_for(const bench_worker *w) {
         run_progress("%s: running, %.0f s", w->rows->isa, (run_milliseconds() - start) / 1e3);
 }
 
-static int tell(bench_worker *w, turn *t) {
-    if (write(w->process.to, &take_turn, 1) == 1) {
-        wait_for(w);
-        if (run_process_read(w->process.from, t, sizeof *t)) return AMP_EXIT_OK;
-    }
+static int fail_at_its_end(bench_worker *w) {
     w->is_alive = false;
     const int code = run_process_end(&w->process, w->rows->isa, false, NULL);
     return code ? code : AMP_EXIT_FAILED;
+}
+
+int bench_worker_begin(bench_worker *w) {
+    return write(w->process.to, &take_turn, 1) == 1 ? AMP_EXIT_OK : fail_at_its_end(w);
+}
+
+static int await_turn(bench_worker *w, turn *t) {
+    wait_for(w);
+    return run_process_read(w->process.from, t, sizeof *t) ? AMP_EXIT_OK : fail_at_its_end(w);
 }
 
 int bench_worker_start(bench_worker *w) {
@@ -108,7 +114,8 @@ int bench_worker_start(bench_worker *w) {
     const int code = run_process_start(&w->process, be_worker, w);
     if (code) return code;
     w->is_alive = true;
-    return tell(w, &thrown_away);
+    const int begun = bench_worker_begin(w);
+    return begun ? begun : await_turn(w, &thrown_away);
 }
 
 static bool add_times(run_times *to, const double *ms, int count, int64_t most) {
@@ -118,9 +125,9 @@ static bool add_times(run_times *to, const double *ms, int count, int64_t most) 
     return true;
 }
 
-int bench_worker_turn(bench_worker *w, bench_row *rows) {
+int bench_worker_take(bench_worker *w, bench_row *rows) {
     static turn t;
-    const int code = tell(w, &t);
+    const int code = await_turn(w, &t);
     if (code) return code;
     for (int thread = 0; thread < w->bench->thread_count; thread++) {
         for (int kind = 0; kind < RUN_KINDS; kind++) {

@@ -4,9 +4,9 @@
 _amp_options() {
     case $1 in
     info) echo --kernels --ops --load --json --help ;;
-    run) echo --input --shape --seed --output --exact --f32 --bf16 --seconds --runs --cpu-time --threads --device --isa --mean \
+    run) echo --input --shape --seed --output --exact --f32 --bf16 --seconds --runs --cpu-time --threads --numa --device --isa --mean \
         --scale --layout --check --policy --packs --json --help ;;
-    bench) echo --input --shape --seed --exact --f32 --bf16 --seconds --runs --threads --isa --mean --scale --layout --json \
+    bench) echo --input --shape --seed --exact --f32 --bf16 --seconds --runs --threads --numa --isa --mean --scale --layout --json \
         --help ;;
     convert) echo --portable --f32 --external --shape --dynamic --input --help ;;
     audit) echo --cosine --error --output --html --input --sets --shape --seed --exact --seconds --threads --isa --mean --scale \
@@ -63,6 +63,7 @@ _amp() {
     "blas --precision") _amp_words "f32 bf16x3 bf16x2 bf16" "$word" ;;
     *" --isa") _amp_words "ref avx2 avx512 avx512bf16 amx" "$word" ;;
     *" --layout") _amp_words "nchw nhwc" "$word" ;;
+    *" --numa") _amp_words "local replicate" "$word" ;;
     *" --width" | *" --shape" | *" --seed" | *" --seconds" | *" --runs" | *" --threads" | *" --mean" | *" --scale" | \
         *" --cosine" | *" --error" | *" --sets" | "blas --cache") return ;; # numbers
     "blas --report" | "info --load" | "replay --load" | "replay --allow-missing" | "replay --allow-wrong") _amp_files "$word" ;;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "run_replicas.h"
+
 static int compare(run_report *r, run_comparison **to) {
     const run_results *results = r->results;
     if (!results->outputs[RUN_F32] || !results->outputs[RUN_BF16]) return AMP_EXIT_OK;
@@ -31,18 +33,26 @@ static void free_files(run_report *r) {
     }
 }
 
+static int go_together(const run_results *results, const run_model *m, void *replicas) {
+    return run_replicas_go(replicas, results, m);
+}
+
 /* Everything but the first runs. */
-static int run_warm(const run_options *o, run_results *results) {
+static int run_warm(const run_options *o, run_results *results, run_replicas *replicas) {
     run_model m = {0};
     run_inputs in = {0};
-    run_report r = {.options = o, .model = &m, .inputs = &in, .results = results};
+    run_report r = {.options = o, .model = &m, .inputs = &in, .results = results, .replicas = replicas};
     run_comparison *comparisons = NULL;
+    results->before_turns = go_together;
+    results->context = replicas;
     int code = run_set_up(o);
     if (!code) code = run_model_load(&m, o->model, o->exact);
     if (!code) code = run_use_packs(&m, o);
     if (!code) code = run_inputs_make(&in, &m, o);
     if (!code && !o->json) code = run_print_model(&r);
+    if (!code) code = run_replicas_load(replicas);
     if (!code) code = run_measure(results, &m, &in, o);
+    if (!code) code = run_replicas_collect(replicas);
     if (!code) code = compare(&r, &comparisons);
     if (!code && run_unmet_rule())
         code = run_fail(AMP_EXIT_USAGE, "%s: the model computes nothing at a node '%s'", o->policy, run_unmet_rule());
@@ -57,11 +67,18 @@ static int run_warm(const run_options *o, run_results *results) {
 }
 
 static int run_all(run_options *o) {
+    static run_nodes nodes;
     run_results results = {0};
-    int code = run_save_begin(o);
+    run_replicas replicas = {0};
+    int code = run_nodes_enter(&nodes, o->numa);
+    o->nodes = &nodes;
+    if (!code) code = run_save_begin(o);
     if (!code) code = run_make_packs(o);
     if (!code) code = run_cold(o, results.times);
-    return code ? code : run_warm(o, &results);
+    if (!code) code = run_replicas_start(&replicas, o);
+    if (!code) code = run_warm(o, &results, &replicas);
+    run_replicas_end(&replicas);
+    return code;
 }
 
 int amp_command_run(int argc, char **argv) {

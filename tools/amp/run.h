@@ -9,6 +9,7 @@
 
 #include "amp/graph.h"
 #include "command.h"
+#include "nodes.h"
 
 /* ---- The command line (run_options.c) ---------------------------------------------------------------------------- */
 typedef enum run_command { RUN_COMMAND = 1, BENCH_COMMAND = 2, EXPLAIN_COMMAND = 4, AUDIT_COMMAND = 8 } run_command;
@@ -32,6 +33,8 @@ typedef struct run_options {
     bool wanted[RUN_KINDS];
     bool json, check, help, exact, cpu_time;
     bool packs_written; /* by this command; else the file was there */
+    run_numa numa;
+    const run_nodes *nodes; /* once they are known; NULL: --numa is none of the command's */
     amp_device device;
     run_layout layout;
     run_numbers mean, scale;
@@ -169,9 +172,14 @@ typedef struct run_times {
     int count;
 } run_times;
 
+typedef struct run_replicas run_replicas;
+
 typedef struct run_results {
     amp_tensor **outputs[RUN_KINDS]; /* NULL: not asked for */
     run_times times[RUN_KINDS];
+    /* Once there are outputs, before the turns; NULL: nothing. Returns an exit code. */
+    int (*before_turns)(const struct run_results *results, const run_model *m, void *context);
+    void *context;
 } run_results;
 
 /* Instruction sets, threads, device: as the options say. Once a process, before any op. */
@@ -223,6 +231,7 @@ typedef struct run_report {
     const run_results *results;
     run_comparison *comparisons; /* by output; NULL: only one of the two ran */
     char **files[RUN_KINDS];     /* by output; NULL: nothing was written */
+    const run_replicas *replicas;
 } run_report;
 
 /* --output: makes the folder. */
@@ -240,6 +249,8 @@ struct json_t;
 int run_print_root(struct json_t *root);
 /* What a run's report has that others have too: {"model": …, "seed": …, "inputs": …}; NULL: no memory. */
 struct json_t *run_json_begin(const run_report *r);
+/* {"mode": …, "nodes": how many there are, "used": [{"node": 0, "cpus": [0, 1]}]}: --numa, and what came of it. */
+struct json_t *run_json_nodes(const run_nodes *nodes);
 /* Of the times of one kind, which are at least one. */
 struct json_t *run_json_times(const run_times *t, const run_inputs *in);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "amp/system.h"
-#include "run.h"
+#include "run_replicas.h"
 
 static const char *const names[RUN_KINDS] = {"f32", "bf16"};
 
@@ -79,6 +79,34 @@ static void write_speed_up(run_table *t, const run_report *r) {
     run_cell(t, "%.2fx", median_of(r, RUN_F32) / median_of(r, RUN_BF16));
 }
 
+/* Empty where there is none. */
+static void write_figure(run_table *t, bool is_there, double value) {
+    if (is_there) run_cell(t, "%.*f", run_digits_of(value), value);
+    if (!is_there) run_cell(t, "%s", "");
+}
+
+/* What each further node took, and what all do together. */
+static void write_nodes(run_table *t, const run_report *r) {
+    const run_unit unit = run_items(r->inputs);
+    double sums[RUN_KINDS] = {0};
+    for (int i = 0; i < r->replicas->count; i++) {
+        const run_replica *its = &r->replicas->items[i];
+        run_cell(t, "median run on node %d, ms", its->node->number);
+        for (int kind = 0; kind < RUN_KINDS; kind++) {
+            const run_times *times = &its->times[kind];
+            const double median = times->count ? run_quantile(times, 0.5) : 0;
+            write_figure(t, times->count, median);
+            if (times->count) sums[kind] += 1e3 * (double)unit.count / median;
+        }
+    }
+    if (r->replicas->count == 0 || unit.count == 0) return;
+    run_cell(t, "%s a second on %d nodes", unit.name, r->replicas->count + 1);
+    for (int kind = 0; kind < RUN_KINDS; kind++) {
+        const bool wanted = r->options->wanted[kind];
+        write_figure(t, wanted, wanted ? sums[kind] + rate_of(r, (run_kind)kind) : 0);
+    }
+}
+
 static int print_table(const run_report *r) {
     static const bool right[] = {false, true, true};
     const bool *wanted = r->options->wanted;
@@ -91,6 +119,7 @@ static int print_table(const run_report *r) {
     }
     if (wanted[RUN_F32] && wanted[RUN_BF16]) write_speed_up(&t, r);
     write_rate(&t, r);
+    write_nodes(&t, r);
     return run_table_end(&t);
 }
 
@@ -107,6 +136,7 @@ static void write_machine(FILE *out, const run_report *r) {
             times->processes == 1 ? "of a process that did only that."
                                   : "the least of %d processes that did only that.",
             times->processes);
+    if (r->replicas->count) fprintf(out, " All nodes ran at once, and their outputs have the same bits.");
 }
 
 static int print_machine(const run_report *r) {

@@ -7,7 +7,7 @@
 
 #include "amp/system.h"
 #include "amp/tensor.h"
-#include "run.h"
+#include "run_replicas.h"
 
 /* JSON has no NaN and no infinity. */
 static json_t *number(double value) {
@@ -144,6 +144,33 @@ json_t *run_json_begin(const run_report *r) {
     return root;
 }
 
+json_t *run_json_nodes(const run_nodes *nodes) {
+    json_t *used = json_array();
+    for (int i = 0; i < nodes->used; i++) {
+        json_t *cpus = json_array();
+        for (int cpu = 0; cpu < RUN_CPUS; cpu++) {
+            if (run_cpus_has(&nodes->items[i].cpus, cpu)) json_array_append_new(cpus, json_integer(cpu));
+        }
+        json_array_append_new(used, json_pack("{s:i, s:o}", "node", nodes->items[i].number, "cpus", cpus));
+    }
+    return json_pack("{s:s, s:i, s:o}", "mode", nodes->numa == RUN_LOCAL ? "local" : "replicate", "nodes", nodes->count,
+                     "used", used);
+}
+
+/* With what each of them took, at the same time. */
+static json_t *nodes_json(const run_report *r) {
+    json_t *root = run_json_nodes(r->options->nodes), *used = json_object_get(root, "used");
+    for (int i = 0; i < r->options->nodes->used; i++) {
+        for (int kind = 0; kind < RUN_KINDS; kind++) {
+            const run_times *t = i ? &r->replicas->items[i - 1].times[kind] : &r->results->times[kind];
+            if (t->count)
+                json_object_set_new(json_array_get(used, (size_t)i), names[kind],
+                                    json_pack("{s:i, s:f}", "runs", t->count, "median_ms", run_quantile(t, 0.5)));
+        }
+    }
+    return root;
+}
+
 static json_t *report_json(const run_report *r) {
     json_t *root = run_json_begin(r), *outputs = json_array(), *times = json_object();
     for (int i = 0; i < r->model->output_count; i++) json_array_append_new(outputs, output_json(r, i));
@@ -152,6 +179,7 @@ static json_t *report_json(const run_report *r) {
         if (its->count) json_object_set_new(times, names[kind], run_json_times(its, r->inputs));
     }
     json_object_set_new(root, "machine", machine_json(r->options));
+    if (r->options->numa) json_object_set_new(root, "numa", nodes_json(r));
     json_object_set_new(root, "outputs", outputs);
     json_object_set_new(root, "times", times);
     return root;

@@ -144,6 +144,7 @@ int run_measure(run_results *r, const run_model *m, const run_inputs *in, const 
     for (int kind = 0; !code && kind < RUN_KINDS; kind++) {
         if (o->wanted[kind]) code = keep_outputs(r, m, in, (run_kind)kind, o->device);
     }
+    if (!code && r->before_turns) code = r->before_turns(r, m, r->context);
     if (!code) code = run_in_turns(r, m, in, o, room);
     for (int kind = 0; kind < RUN_KINDS; kind++) run_times_sort(&r->times[kind]);
     run_progress_end();

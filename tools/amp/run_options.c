@@ -30,6 +30,10 @@ const char run_help[] = "usage: amp run [OPTION…] MODEL.onnx\n\n"
                         "  --runs N             at most N times each; 0: only the outputs, without times\n"
                         "  --cpu-time           times are CPU time of the process, on a machine that is busy\n"
                         "  --threads N          that an op may use\n"
+                        "  --numa local|replicate\n"
+                        "                       local: on the CPUs and in the memory of one NUMA node;\n"
+                        "                       replicate: on each node a process with weights of its\n"
+                        "                       own, all at once\n"
                         "  --device cpu|cuda    where it runs (cpu)\n"
                         "  --isa NAME           highest instruction set: ref, avx2, avx512, avx512bf16,\n"
                         "                       amx\n"
@@ -75,6 +79,7 @@ static int index_of(const char *word, const char *const *words) {
 }
 
 static const char *const devices[] = {"cpu", "cuda", NULL};
+static const char *const numas[] = {"", "local", "replicate", NULL};
 static const char *const layouts[] = {"", "nchw", "nhwc", NULL};
 
 /* ---- One function for each kind of option: false where `value` is none ------------------------------------------- */
@@ -146,6 +151,12 @@ static bool take_device(void *to, const char *value) {
     return i >= 0;
 }
 
+static bool take_numa(void *to, const char *value) {
+    const int i = index_of(value, numas);
+    if (i > 0) *(run_numa *)to = (run_numa)i;
+    return i > 0;
+}
+
 static bool take_layout(void *to, const char *value) {
     const int i = index_of(value, layouts);
     if (i > 0) *(run_layout *)to = (run_layout)i;
@@ -188,6 +199,7 @@ static const struct {
     {"--runs", BENCH | EXPLAIN, offsetof(run_options, runs), take_some_runs, "an integer from 1 to 1000000"},
     {"--cpu-time", RUN, offsetof(run_options, cpu_time), take_flag, NULL},
     {"--threads", ALL, offsetof(run_options, threads), take_threads, "an integer from 1 to 4096"},
+    {"--numa", RUN | BENCH, offsetof(run_options, numa), take_numa, "local or replicate"},
     {"--device", RUN, offsetof(run_options, device), take_device, "cpu or cuda"},
     {"--isa", RUN | EXPLAIN | AUDIT, offsetof(run_options, isa), take_text, "the name of an instruction set"},
     {"--isa", BENCH, offsetof(run_options, isa), take_text, "names of instruction sets with commas between"},
@@ -223,6 +235,7 @@ static int judge(run_options *o) {
     if (o->policy && o->wanted[RUN_F32] && !o->wanted[RUN_BF16])
         return run_usage("--policy is for bf16, and --f32 leaves that out");
     if (o->packs && o->device != AMP_DEVICE_CPU) return run_usage("--packs is for the CPU");
+    if (o->numa && o->device != AMP_DEVICE_CPU) return run_usage("--numa is for the CPU");
     if (!o->wanted[RUN_F32] && !o->wanted[RUN_BF16]) o->wanted[RUN_F32] = o->wanted[RUN_BF16] = true;
     return AMP_EXIT_OK;
 }

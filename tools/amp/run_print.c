@@ -111,6 +111,8 @@ static void write_made_up(FILE *out, const run_report *r) {
     list_random(out, r->inputs, r->options->seed);
     for (int i = 0; i < r->inputs->count && i < MOST_VALUES; i++) list_assumed(out, r->inputs, i);
     if (r->options->policy) fprintf(out, "\nbf16 under the policy of %s.", r->options->policy);
+    if (r->options->numa) fputc('\n', out);
+    if (r->options->numa) run_nodes_write(out, r->options->nodes);
     if (r->options->packs)
         fprintf(out, "\nPacked weights: %s, %s.", r->options->packs,
                 r->options->packs_written ? "written now" : "which was there");

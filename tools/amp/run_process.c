@@ -70,6 +70,13 @@ int run_process_end(run_process *p, const char *what, bool told, struct rusage *
     return judge(status, told, what);
 }
 
+void run_process_stop(run_process *p) {
+    kill(p->id, SIGKILL);
+    close(p->to);
+    while (waitpid(p->id, NULL, 0) < 0 && errno == EINTR) continue;
+    close(p->from);
+}
+
 bool run_process_read(int from, void *to, size_t bytes) {
     char *at = to;
     while (bytes > 0) {

@@ -19,6 +19,8 @@ typedef int run_process_work(void *context, int in, int out);
 int run_process_start(run_process *p, run_process_work *work, void *context);
 /* Waits for its end, and says what ended it; `told`: it said all that it was to. usage: may be NULL. */
 int run_process_end(run_process *p, const char *what, bool told, struct rusage *usage);
+/* Ends it at once, and says nothing. */
+void run_process_stop(run_process *p);
 /* All bytes, however many pieces they come in; false: the other end is closed. */
 bool run_process_read(int from, void *to, size_t bytes);
 
