@@ -1,5 +1,5 @@
 # `cmake --install`: headers, both libraries, a CMake package, amp.pc, the tool. Documents: docs.cmake. Components are those of
-# packages.cmake: runtime, dev, tools, cuda.
+# packages.cmake: runtime, dev, tools, cuda, mpi.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/amp)
@@ -36,10 +36,13 @@ file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INST
 configure_file(cmake/amp.pc.in amp.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/amp.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
-set_property(TARGET amp APPEND PROPERTY INSTALL_RPATH "$ORIGIN") # for libamp_cuda.so
+set_property(TARGET amp APPEND PROPERTY INSTALL_RPATH "$ORIGIN") # for libamp_cuda.so and libamp_mpi.so
 install(TARGETS amp_blas DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT tools)
 if(AMP_HAVE_CUDA)
     install(TARGETS amp_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda)
+endif()
+if(AMP_HAVE_MPI)
+    install(TARGETS amp_mpi DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
 endif()
 
 if(TARGET amp_tool)

@@ -1,7 +1,7 @@
 # libamp: every C file under src/ belongs to it, but those of the modules.
 
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS src/*.c src/*.cc)
-list(FILTER library_sources EXCLUDE REGEX "/src/(blas|cuda)/module/") # blas.cmake, cuda.cmake
+list(FILTER library_sources EXCLUDE REGEX "/src/(blas|cuda|distributed)/module/") # blas.cmake, cuda.cmake, mpi.cmake
 amp_apply_isa(library_sources)
 
 # file(GLOB) where each pattern must match: a file that has moved would lose its flags, and nobody would see it.

@@ -35,6 +35,9 @@ set(CPACK_COMPONENTS_ALL runtime dev tools)
 if(AMP_HAVE_CUDA)
     list(APPEND CPACK_COMPONENTS_ALL cuda)
 endif()
+if(AMP_HAVE_MPI)
+    list(APPEND CPACK_COMPONENTS_ALL mpi)
+endif()
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
@@ -55,6 +58,8 @@ amp_debian_package(runtime ${runtime_package} "${PROJECT_DESCRIPTION}: the share
 amp_debian_package(dev libamp-dev "${PROJECT_DESCRIPTION}: headers, the static library, documents, examples" ${runtime_package})
 amp_debian_package(tools libamp-tools "${PROJECT_DESCRIPTION}: the program amp" ${runtime_package})
 amp_debian_package(cuda libamp-cuda "${PROJECT_DESCRIPTION}: the module for NVIDIA's GPUs" ${runtime_package})
+amp_debian_package(mpi libamp-mpi "${PROJECT_DESCRIPTION}: the module for training in several processes" ${runtime_package})
+set(CPACK_DEBIAN_MPI_PACKAGE_RECOMMENDS "openmpi-bin") # mpirun
 # What the static library is linked with, as amp.pc says.
 set(CPACK_DEBIAN_DEV_PACKAGE_RECOMMENDS
     "libjansson-dev, libxxhash-dev, liblapacke-dev, libopenblas-openmp-dev, libprotobuf-c-dev, gcc, pkg-config")

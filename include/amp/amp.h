@@ -7,6 +7,7 @@
 #include "amp/call.h"
 #include "amp/cuda.h"
 #include "amp/custom.h"
+#include "amp/distributed.h"
 #include "amp/error.h"
 #include "amp/explain.h"
 #include "amp/grad.h"

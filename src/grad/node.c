@@ -52,10 +52,11 @@ bool amp_grad_node_fills(const amp_grad_node *node, const amp_grad_cell *cell) {
     return node->cell == cell;
 }
 
-static void remove_hooks(amp_grad_node *node, const amp_grad_cell *cell) {
+/* Those with all three. */
+static void remove_hooks(amp_grad_node *node, const amp_grad_cell *cell, amp_gradient_hook call, const void *context) {
     for (amp_grad_hook **at = &node->hooks; *at;) {
         amp_grad_hook *hook = *at;
-        if (hook->cell != cell) {
+        if (hook->cell != cell || hook->call != call || hook->context != context) {
             at = &hook->next;
             continue;
         }
@@ -65,8 +66,12 @@ static void remove_hooks(amp_grad_node *node, const amp_grad_cell *cell) {
     }
 }
 
+void amp_grad_hook_remove(amp_grad_node *node, amp_gradient_hook call, const void *context) {
+    remove_hooks(node, NULL, call, context);
+}
+
 void amp_grad_hook_move(amp_grad_node *from, amp_grad_node *to, int output, amp_grad_cell *cell) {
-    if (from) remove_hooks(from, cell);
+    if (from) remove_hooks(from, cell, NULL, NULL);
     if (to && !amp_grad_hook_add(to, output, NULL, NULL, cell))
         (void)amp_fail(AMP_ERROR_MEMORY, "grad: no memory for a hook");
 }

@@ -99,6 +99,8 @@ void amp_grad_cell_set(amp_grad_cell *cell, amp_tensor *gradient);
 
 bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, void *context, amp_grad_cell *cell);
 
+/* Takes a hook away that was added with this context. */
+void amp_grad_hook_remove(amp_grad_node *node, amp_gradient_hook call, const void *context);
 /* Whether what arrives at the node goes to the cell. */
 bool amp_grad_node_fills(const amp_grad_node *node, const amp_grad_cell *cell);
 

@@ -212,6 +212,7 @@ amp_optimizer *amp_optimizer_create(amp_optimizer_kind kind, const amp_optimizer
 void amp_optimizer_destroy(amp_optimizer *o) {
     if (!o) return;
     if (o->apex) amp_apex_forget(o->apex, o);
+    if (o->sharing.context) o->sharing.end(o->sharing.context);
     for (int64_t i = 0; i < o->count; i++) trained_end(&o->items[i]);
     amp_free(o->items);
     amp_free(o->groups);
@@ -321,7 +322,7 @@ static amp_status check_masters(const amp_optimizer *o) {
         left->name);
 }
 
-amp_status amp_optimizer_step(amp_optimizer *o) {
+static amp_status step(amp_optimizer *o) {
     AMP_TRY(amp_pending_error());
     AMP_TRY(check_live("optimizer_step", o));
     const bool skips = o->skips_next;
@@ -330,6 +331,11 @@ amp_status amp_optimizer_step(amp_optimizer *o) {
     const amp_status status = skips ? AMP_OK : amp_optimizer_update_all(o);
     drop_master_gradients(o);
     return status;
+}
+
+amp_status amp_optimizer_step(amp_optimizer *o) {
+    const amp_status status = step(o);
+    return o && o->sharing.context ? o->sharing.after_step(o->sharing.context, status) : status;
 }
 
 amp_status amp_optimizer_zero_grad(amp_optimizer *o) {

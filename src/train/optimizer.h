@@ -15,7 +15,16 @@ typedef struct amp_trained {
     amp_tensor *states[AMP_ALGORITHM_STATES];
     amp_progress progress;
     int group;
+    bool is_elsewhere; /* another process updates it, and has its states (distributed/shard.c) */
 } amp_trained;
+
+/* What an optimizer is told by who has shared it out among processes. */
+typedef struct amp_optimizer_sharing {
+    void *context; /* NULL: nobody has */
+    /* After each step, whatever its status was; what it gives is the step's. */
+    amp_status (*after_step)(void *context, amp_status status);
+    void (*end)(void *context); /* the optimizer goes */
+} amp_optimizer_sharing;
 
 typedef struct amp_group {
     double options[AMP_OPTIONS];
@@ -33,6 +42,7 @@ struct amp_optimizer {
     struct amp_apex *apex;
     bool skips_next, holds_scaled, in_scaled_loss;
     bool masters_are_new; /* no step and no state has made them: they follow what is written into their parameters */
+    amp_optimizer_sharing sharing;
 };
 
 /* Gives it a master with the values of `from`. */
@@ -51,8 +61,9 @@ static inline amp_tensor *amp_trained_master(const amp_trained *t) {
 /* Notes what amp_optimizer_load_state will write; the lists have been checked. */
 amp_status amp_optimizer_note_state(amp_loading *loading, amp_optimizer *o, const char *const *names,
                                     amp_tensor *const *tensors, int64_t count);
-/* Updates every parameter that has a gradient. After an error nothing was updated, or, where parameters are at
- * different steps or of different options, some; each has the states and the step that belong to its values. */
+/* Updates every parameter that has a gradient and is not elsewhere. After an error nothing was updated, or, where
+ * parameters are at different steps or of different options, some; each has the states and the step that belong to its
+ * values. */
 amp_status amp_optimizer_update_all(amp_optimizer *o);
 /* Makes the state where there is none. */
 amp_status amp_trained_make_state(const amp_optimizer *o, amp_trained *t, int which);

@@ -66,7 +66,7 @@ static amp_status gather(step *s, amp_optimizer *o) {
         turn *t = &s->turns[s->count];
         t->trained = &o->items[i];
         t->gradient = amp_trained_gradient(o, t->trained);
-        if (!t->gradient) continue;
+        if (!t->gradient || t->trained->is_elsewhere) continue;
         s->count++;
         AMP_TRY(make_states(o, t));
         prepare(o, t, s->count > 1 ? t - 1 : NULL);

@@ -10,6 +10,7 @@
 #include "train/lbfgs.h"
 #include "train/optimizer.h"
 #include "train/scheduler.h"
+#include "train/training.h"
 
 static const char format_name[] = "amp-training", format_version[] = "1";
 
@@ -370,17 +371,29 @@ static amp_status note_all(loader *l, const amp_training *t) {
     return t->step ? note_list(l, &(const part){.note = note_step}, t->step, "training") : AMP_OK;
 }
 
-amp_status amp_training_load(const amp_training *given, const char *path) {
+static amp_status note_file(loader *l, const amp_training *given, const char *path) {
     amp_training t;
-    char what[200];
     AMP_TRY(read_training("training_load", &t, given, path));
-    snprintf(what, sizeof what, "training_load: %.180s", path);
+    l->file = amp_safetensors_open(path);
+    return l->file ? note_all(l, &t) : amp_pending_error();
+}
+
+amp_status amp_training_load_if(const amp_training *given, const char *path,
+                                amp_status (*agree)(void *context, amp_status status), void *context) {
+    char what[200];
+    snprintf(what, sizeof what, "training_load: %.180s", path ? path : "");
     amp_loading loading = {.what = what};
-    loader l = {.file = amp_safetensors_open(path), .loading = &loading};
-    amp_status status = l.file ? note_all(&l, &t) : amp_pending_error();
+    loader l = {.loading = &loading};
+    amp_status status = note_file(&l, given, path);
+    if (status != AMP_OK) amp_fail_within("training_load");
+    if (agree) status = agree(context, status);
     if (status == AMP_OK) status = amp_loading_write(&loading);
     if (status != AMP_OK) amp_fail_within("training_load");
     amp_loading_free(&loading);
     amp_safetensors_close(l.file);
     return status;
+}
+
+amp_status amp_training_load(const amp_training *given, const char *path) {
+    return amp_training_load_if(given, path, NULL, NULL);
 }
