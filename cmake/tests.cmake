@@ -97,6 +97,18 @@ target_link_libraries(killed_run PRIVATE amp_internal)
 add_test(NAME killed_runs COMMAND python3 -B ${PROJECT_SOURCE_DIR}/tests/train/killed/kill_runs.py $<TARGET_FILE:killed_run>)
 set_tests_properties(killed_runs PROPERTIES LABELS fast TIMEOUT 900)
 
+# Training in several processes.
+add_executable(ranks_run tests/distributed/ranks/ranks_run.c)
+set_target_properties(ranks_run PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+target_link_libraries(ranks_run PRIVATE amp_internal)
+if(AMP_HAVE_MPI)
+    add_dependencies(ranks_run amp_mpi)
+    add_test(NAME distributed.ranks COMMAND python3 -B ${PROJECT_SOURCE_DIR}/tests/distributed/ranks/check_ranks.py $<TARGET_FILE:ranks_run>)
+else()
+    add_test(NAME distributed.ranks COMMAND sh -c "echo 'skipped: built without MPI (libopenmpi-dev)'; exit 77")
+endif()
+set_tests_properties(distributed.ranks PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 1800)
+
 include(cmake/onnx_tests.cmake)
 # `amp run`, `bench`, `audit` and `explain` on small models and broken ones, nodes that are made up; on real ones, where AMP_MODELS and AMP_MODEL_CASES name them.
 foreach(command run bench audit explain_model numa)

@@ -1,5 +1,6 @@
 /* A network learns handwritten digits, in f32, in bf16 and in f16 with a scaled loss, one after the other from the same
- * beginning. What is of libamp here is in digits/digit_net.c; the rest is for people who watch. */
+ * beginning. What is of libamp here is in digits/digit_net.c; the rest is for people who watch. Under mpirun the
+ * processes share each step's digits, and the first one speaks: mpirun -n 2 build/release/examples/train_digits */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@ static const char usage[] =
     "  --dtype TYPE   f32, bf16, f16 or all [all]\n"
     "  --epochs N     rounds over all digits [20]\n"
     "  --batch N      digits in a step [64]\n"
+    "  --parts N      parts that a step's gradients are added up from: the same numbers in 1, 2 or N processes [one "
+    "for each]\n"
     "  --seed N       where random numbers begin [1]\n"
     "  --threads N    threads to compute with [one for each core]\n"
     "  --svg FILE     where the curves of the losses go [build/train_digits.svg]\n"
@@ -35,7 +38,7 @@ static const amp_dtype types[TYPES] = {AMP_F32, AMP_BF16, AMP_F16};
 
 typedef struct options {
     bool wanted[TYPES];
-    double epochs, batch, seed, threads; /* whole numbers */
+    double epochs, batch, parts, seed, threads; /* whole numbers */
     const char *svg, *data;
 } options;
 
@@ -44,6 +47,11 @@ typedef struct result {
     int steps;
     double accuracy, seconds, rate; /* digits a second */
 } result;
+
+/* One of several processes is enough. */
+static bool speaks(void) {
+    return amp_distributed_rank() == 0;
+}
 
 /* ---- One network ---------------------------------------------------------------------------------------------------- */
 static double mean(const double *values, int count) {
@@ -55,7 +63,7 @@ static double mean(const double *values, int count) {
 /* On a terminal one line that is written over; else the last one alone. */
 static void show(amp_dtype dtype, int epoch, int epochs, double loss, const result *r) {
     const bool live = isatty(STDOUT_FILENO);
-    if (!live && epoch < epochs) return;
+    if (!speaks() || (!live && epoch < epochs)) return;
     printf("%s%-5s%5d of %d%12.5f%11.2f %%%12.0f%10.1f s%s", live ? "\r" : "", amp_dtype_name(dtype), epoch, epochs,
            loss, 100 * r->accuracy, r->rate, r->seconds, epoch == epochs ? "\n" : "");
     fflush(stdout);
@@ -79,7 +87,8 @@ static int run_type(const options *o, const digit_data *data, amp_dtype dtype, r
     digit_training t;
     r->losses = calloc((size_t)o->epochs * (size_t)data->count, sizeof *r->losses);
     if (!r->losses) return terminal_complain("train_digits", FAILED, "no memory");
-    amp_status status = digit_training_create(&t, data, dtype, (int)o->epochs, (int64_t)o->batch, (uint64_t)o->seed);
+    amp_status status =
+        digit_training_create(&t, data, dtype, (int)o->epochs, (int64_t)o->batch, (int)o->parts, (uint64_t)o->seed);
     if (status == AMP_OK) status = train(&t, (int)o->epochs, r);
     digit_training_destroy(&t);
     return status == AMP_OK ? 0 : terminal_complain("train_digits", FAILED, "%s", amp_last_error());
@@ -101,16 +110,21 @@ static int write_curves(const char *path, const result *results) {
     return terminal_complain("train_digits", FAILED, "%s: %s", path, strerror(errno));
 }
 
-static int run(const options *o, const digit_data *data) {
-    result results[TYPES] = {{0}};
-    int status = 0;
+static void introduce(const options *o, const digit_data *data) {
+    if (amp_distributed_size() > 1) printf("%d processes; ", amp_distributed_size());
     printf("%d digits to learn from, %d held back; batches of %d, %d threads, %s\n\n", data->count - DIGITS_HELD_BACK,
            DIGITS_HELD_BACK, (int)o->batch, amp_get_num_threads(), amp_isa_name(amp_isa_best()));
     printf("type        epoch        loss     accuracy    digits/s      time\n");
+}
+
+static int run(const options *o, const digit_data *data) {
+    result results[TYPES] = {{0}};
+    int status = 0;
+    if (speaks()) introduce(o, data);
     for (int i = 0; i < TYPES && status == 0; i++) {
         if (o->wanted[i]) status = run_type(o, data, types[i], &results[i]);
     }
-    if (status == 0) status = write_curves(o->svg, results);
+    if (status == 0 && speaks()) status = write_curves(o->svg, results);
     for (int i = 0; i < TYPES; i++) free(results[i].losses);
     return status;
 }
@@ -133,6 +147,7 @@ static int read_options(int argc, char **argv, options *o) {
                                {.name = "data", .word = &o->data},
                                {.name = "epochs", .number = &o->epochs, .least = 1, .most = 1000},
                                {.name = "batch", .number = &o->batch, .least = 1, .most = 1024},
+                               {.name = "parts", .number = &o->parts, .least = 1, .most = 1024},
                                {.name = "seed", .number = &o->seed, .least = 0, .most = 1000000},
                                {.name = "threads", .number = &o->threads, .least = 1, .most = 4096},
                                {0}};
@@ -141,17 +156,37 @@ static int read_options(int argc, char **argv, options *o) {
     return terminal_complain("train_digits", WRONG_USAGE, "--dtype is '%s'; expected f32, bf16, f16 or all", dtype);
 }
 
+/* Parts that processes and batches can be divided by. */
+static int choose_parts(options *o) {
+    const int size = amp_distributed_size();
+    if (o->parts == 0) o->parts = size;
+    if ((int)o->parts % size == 0 && (int)o->batch % (int)o->parts == 0) return 0;
+    return terminal_complain("train_digits", WRONG_USAGE, "%d processes cannot share %d parts of %d digits", size,
+                             (int)o->parts, (int)o->batch);
+}
+
+static int read_and_run(options *o) {
+    char why[SENTENCE];
+    digit_data data;
+    int status = choose_parts(o);
+    if (status != 0) return status;
+    if (digit_data_read(o->data, 1, &data, why, sizeof why) != 0)
+        return terminal_complain("train_digits", FAILED, "%s; `make train` fetches the digits", why);
+    status = run(o, &data);
+    digit_data_free(&data);
+    return status;
+}
+
 int main(int argc, char **argv) {
     options o = {
         .epochs = 20, .batch = 64, .seed = 1, .svg = "build/train_digits.svg", .data = ".deps/digits/digits.csv"};
     int status = read_options(argc, argv, &o);
     if (status != OPTIONS_GO_ON) return status;
     if (o.threads > 0) amp_set_num_threads((int)o.threads);
-    char why[SENTENCE];
-    digit_data data;
-    if (digit_data_read(o.data, 1, &data, why, sizeof why) != 0)
-        return terminal_complain("train_digits", FAILED, "%s; `make train` fetches the digits", why);
-    status = run(&o, &data);
-    digit_data_free(&data);
+    const bool is_launched = amp_distributed_is_launched(); /* by mpirun */
+    if (is_launched && amp_distributed_init() != AMP_OK)
+        return terminal_complain("train_digits", FAILED, "%s", amp_last_error());
+    status = read_and_run(&o);
+    if (status == 0 && is_launched) (void)amp_distributed_end(); /* else the others end too */
     return status;
 }

@@ -51,13 +51,14 @@ static void take_data(digit_training *t, const digit_data *d) {
 }
 
 amp_status digit_training_create(digit_training *t, const digit_data *data, amp_dtype dtype, int epochs, int64_t batch,
-                                 uint64_t seed) {
-    *t = (digit_training){.dtype = dtype, .batch = batch};
+                                 int parts, uint64_t seed) {
+    *t = (digit_training){.dtype = dtype, .batch = batch, .parts = parts, .seed = seed};
     t->steps_of_epoch = (int)((data->count - DIGITS_HELD_BACK) / batch);
     amp_scope_here();
     take_data(t, data);
     amp_manual_seed(seed);
     digit_net_create(&t->net);
+    t->ddp = amp_data_parallel_create(t->net.parameters, .reduction = AMP_GRADIENT_SUM);
     t->optimizer = amp_adamw(t->net.parameters, .lr = AMP_SET(3e-3));
     t->scheduler = amp_cosine_annealing_lr(t->optimizer, .t_max = AMP_SET(epochs * t->steps_of_epoch));
     t->scaler = amp_grad_scaler_create(AMP_DEVICE_CPU, .enabled = AMP_SET(dtype == AMP_F16));
@@ -68,6 +69,7 @@ void digit_training_destroy(digit_training *t) {
     amp_grad_scaler_destroy(t->scaler);
     amp_scheduler_destroy(t->scheduler);
     amp_optimizer_destroy(t->optimizer);
+    amp_data_parallel_destroy(t->ddp);
     digit_net_destroy(&t->net);
     amp_release(t->images);
     amp_release(t->labels);
@@ -82,24 +84,43 @@ static amp_tensor *scores(const digit_training *t, amp_tensor *images, bool trai
     return digit_net_forward(&t->net, images, training);
 }
 
-static double step(digit_training *t, amp_tensor *images, amp_tensor *labels) {
-    amp_tensor *loss = amp_cross_entropy(scores(t, images, true), labels);
-    amp_backward(amp_grad_scaler_scale(t->scaler, loss));
+/* The loss of one part, whose gradients join those of the others. */
+static double go_back(digit_training *t, amp_tensor *chosen) {
+    amp_scope_here(); /* what it makes, and its record, go at its end */
+    amp_tensor *images = amp_index_select(t->images, 0, chosen), *labels = amp_index_select(t->labels, 0, chosen);
+    amp_tensor *loss = amp_div_scalar(amp_cross_entropy(scores(t, images, true), labels), amp_int(t->parts));
+    amp_data_parallel_backward(t->ddp, amp_grad_scaler_scale(t->scaler, loss));
+    return amp_item(loss);
+}
+
+/* `order` has this process's digits of the epoch: of each step every size-th part. The loss is that of all processes. */
+static double step(digit_training *t, amp_tensor *order, int number) {
+    const int size = amp_distributed_size(), own_parts = t->parts / size;
+    const int64_t digits = t->batch / t->parts;
+    double loss = 0;
+    for (int i = 0; i < own_parts; i++) {
+        const int part = i * size + amp_distributed_rank();
+        amp_manual_seed(t->seed + (uint64_t)((t->epoch * t->steps_of_epoch + number) * t->parts + part)); /* dropout */
+        loss += go_back(t, amp_narrow(order, 0, (number * own_parts + i) * digits, digits));
+    }
     (void)amp_grad_scaler_step(t->scaler, t->optimizer);
     (void)amp_grad_scaler_update(t->scaler);
     (void)amp_optimizer_zero_grad(t->optimizer);
     (void)amp_scheduler_step(t->scheduler);
-    return amp_item(loss);
+    amp_tensor *sum = amp_full(AMP_DIMS(1), amp_float(loss), .dtype = AMP_F64);
+    (void)amp_distributed_all_reduce(sum);
+    return amp_item(sum);
 }
 
 amp_status digit_training_epoch(digit_training *t, double *losses) {
     amp_scope_here();
-    amp_tensor *order = amp_randperm(amp_tensor_size(t->labels, 0));
+    amp_tensor *order = amp_distributed_sampler(amp_tensor_size(t->labels, 0), .seed = t->seed, .epoch = t->epoch,
+                                                .batch = AMP_SET(t->batch / t->parts), .drop_last = true);
     for (int i = 0; i < t->steps_of_epoch && amp_last_status() == AMP_OK; i++) {
-        amp_scope_here(); /* a step's tensors, and its record, go at its end */
-        amp_tensor *chosen = amp_narrow(order, 0, i * t->batch, t->batch);
-        losses[i] = step(t, amp_index_select(t->images, 0, chosen), amp_index_select(t->labels, 0, chosen));
+        amp_scope_here();
+        losses[i] = step(t, order, i);
     }
+    t->epoch++;
     return amp_last_status();
 }
 

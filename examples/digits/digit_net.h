@@ -22,21 +22,26 @@ void digit_net_destroy(digit_net *net);
 /* images [N, 1, 8, 8] to scores [N, 10]. */
 amp_tensor *digit_net_forward(const digit_net *net, amp_tensor *images, bool training);
 
-/* What goes on while the network learns. */
+/* What goes on while the network learns: in one process, or in several that were started together (mpirun), each of which has the whole network and
+ * takes its share of every step's digits. */
 typedef struct digit_training {
     amp_dtype dtype; /* AMP_F32: no region */
     digit_net net;
+    amp_data_parallel *ddp;
     amp_optimizer *optimizer;
     amp_scheduler *scheduler;
     amp_grad_scaler *scaler; /* does nothing unless the dtype is AMP_F16 */
     amp_tensor *images, *labels, *held_images, *held_labels;
-    int64_t batch;
-    int steps_of_epoch;
+    int64_t batch; /* digits in a step, … */
+    int parts; /* … in so many parts, which gradients are added up from: the same bits for any number of processes */
+    uint64_t seed;
+    int steps_of_epoch, epoch;
 } digit_training;
 
-/* For `epochs` rounds over all digits but those that are held back, from one seed. amp_last_status(). */
+/* For `epochs` rounds over all digits but those that are held back, from one seed. The number of processes divides `parts`, and that the batch.
+ * amp_last_status(). */
 amp_status digit_training_create(digit_training *t, const digit_data *data, amp_dtype dtype, int epochs, int64_t batch,
-                                 uint64_t seed);
+                                 int parts, uint64_t seed);
 void digit_training_destroy(digit_training *t);
 /* One round; the loss of each step goes to losses[0 … steps_of_epoch − 1]. amp_last_status(). */
 amp_status digit_training_epoch(digit_training *t, double *losses);

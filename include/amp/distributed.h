@@ -53,7 +53,8 @@ typedef struct amp_distributed_sampler_args {
     int64_t epoch;        /* from 0 on: each its own order */
     amp_opt_int batch;    /* how many samples go to one rank before the next has its turn; 1 */
     amp_opt_bool shuffle; /* true: in a random order; else in that of their numbers */
-    bool drop_last;       /* what does not fill a round of all ranks is left out; else the first samples come again to fill it */
+    bool
+        drop_last; /* what does not fill a round of all ranks is left out; else the first samples come again to fill it */
     unsigned char reserved[7];
 } amp_distributed_sampler_args;
 
@@ -75,11 +76,12 @@ typedef struct amp_data_parallel amp_data_parallel;
 
 typedef struct amp_data_parallel_args {
     size_t struct_size AMP_SIZE_OF_(amp_data_parallel_args);
-    amp_parameters *parameters;       /* contiguous, on the CPU, not complex */
-    amp_dtype dtype;                  /* of gradients on their way: AMP_F32 (default) or AMP_BF16; sums are f32 all the same. Those of f64 go as f64 */
+    amp_parameters *parameters; /* contiguous, on the CPU, not complex */
+    amp_dtype
+        dtype; /* of gradients on their way: AMP_F32 (default) or AMP_BF16; sums are f32 all the same. Those of f64 go as f64 */
     amp_gradient_reduction reduction; /* mean */
     amp_opt_int bucket_bytes;         /* gradients are sent together until they are as many; 25 MiB */
-    amp_opt_bool overlap;             /* true: buckets are on their way while the backward goes on; else all are sent after it */
+    amp_opt_bool overlap; /* true: buckets are on their way while the backward goes on; else all are sent after it */
 } amp_data_parallel_args;
 
 /* All ranks. Parameters and buffers get rank 0's values. The caller's, until amp_data_parallel_destroy; one more owner of the parameters,

@@ -100,12 +100,9 @@ static char *in_piece(const amp_bucket *b, char *piece, int c, int64_t element) 
 /* ---- Filling -------------------------------------------------------------------------------------------------------- */
 void amp_buckets_begin(amp_data_parallel *d) {
     d->exchanged = d->gathered = d->through = 0;
-    d->is_flushing = d->is_broken = false;
+    d->is_flushing = d->is_broken = d->is_lost = false;
     d->last = NULL;
-    for (int i = 0; i < d->bucket_count; i++) {
-        d->buckets[i].stage = AMP_BUCKET_FILLS;
-        d->buckets[i].waits_for = d->buckets[i].count;
-    }
+    for (int i = 0; i < d->bucket_count; i++) d->buckets[i].waits_for = d->buckets[i].count;
 }
 
 /* False: no memory. */
@@ -156,7 +153,7 @@ static int own_rank(void) {
 }
 
 static amp_status fail_transport(amp_data_parallel *d) {
-    d->is_broken = true;
+    d->is_broken = d->is_lost = true;
     return amp_world_fail(what);
 }
 
@@ -172,7 +169,6 @@ static amp_status exchange(amp_data_parallel *d, amp_bucket *b) {
     if (!b->received) return fail_memory(d);
     b->transfer = transport()->start_exchange(b->sent, b->received, b->piece);
     if (!b->transfer) return fail_transport(d);
-    b->stage = AMP_BUCKET_IS_EXCHANGED;
     d->exchanged++;
     return AMP_OK;
 }
@@ -239,7 +235,6 @@ static amp_status gather(amp_data_parallel *d, amp_bucket *b) {
     amp_free(b->sent);
     amp_free(b->received);
     b->sent = b->received = NULL;
-    b->stage = AMP_BUCKET_IS_GATHERED;
     d->gathered++;
     return AMP_OK;
 }
@@ -258,7 +253,7 @@ static void widen(amp_bucket *b) {
 static void count_bytes(amp_data_parallel *d, size_t piece) {
     const int64_t bytes = (int64_t)piece * (d->size - 1);
     d->stats.bytes += bytes;
-    if (!d->is_flushing) d->stats.bytes_overlapped += bytes;
+    if (d->is_active) d->stats.bytes_overlapped += bytes;
 }
 
 /* Whether the bucket's transfer is through. */
@@ -300,7 +295,6 @@ static amp_status advance_ends(amp_data_parallel *d, bool waits) {
         if (!done) break;
         count_bytes(d, (size_t)b->chunk * amp_dtype_size(b->wire));
         widen(b);
-        b->stage = AMP_BUCKET_IS_THROUGH;
         d->through++;
     }
     return AMP_OK;
@@ -319,8 +313,7 @@ amp_tensor *amp_bucket_result(const amp_data_parallel *d, const amp_reduced *r) 
     const amp_bucket *b = &d->buckets[r->bucket];
     char *bytes = b->result->bytes + (size_t)r->begin * amp_dtype_size(b->sum);
     atomic_fetch_add_explicit(&b->result->references, 1, memory_order_relaxed);
-    amp_tensor *t =
-        amp_from_memory(bytes, b->sum, r->tensor->rank, r->tensor->shape, NULL, shared_drop, b->result);
+    amp_tensor *t = amp_from_memory(bytes, b->sum, r->tensor->rank, r->tensor->shape, NULL, shared_drop, b->result);
     if (!t) shared_drop(b->result);
     return t && r->tensor->dtype != b->sum ? amp_to(t, r->tensor->dtype) : t;
 }
@@ -328,8 +321,8 @@ amp_tensor *amp_bucket_result(const amp_data_parallel *d, const amp_reduced *r) 
 void amp_buckets_end(amp_data_parallel *d) {
     for (int i = 0; i < d->bucket_count; i++) {
         amp_bucket *b = &d->buckets[i];
-        const bool is_under_way = b->transfer != NULL; /* of a transport that has failed: it may write there still */
-        if (!is_under_way) {
+        if (b->transfer && !d->is_lost) d->is_lost = !transport()->wait(b->transfer);
+        if (!b->transfer || !d->is_lost) { /* else it may still be written */
             amp_free(b->sent);
             amp_free(b->received);
             amp_free(b->gathered);

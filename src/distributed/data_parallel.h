@@ -33,16 +33,9 @@ typedef struct amp_reduced {
     /* During a backward. */
     amp_tensor *before; /* was at the leaf; NULL: nothing */
     amp_held held;
-    bool is_given;  /* this rank's contribution is in the bucket */
-    bool is_there;  /* there will be a gradient: some rank's, or the one before */
+    bool is_given; /* this rank's contribution is in the bucket */
+    bool is_there; /* there will be a gradient: some rank's, or the one before */
 } amp_reduced;
-
-typedef enum amp_bucket_stage {
-    AMP_BUCKET_FILLS,
-    AMP_BUCKET_IS_EXCHANGED,
-    AMP_BUCKET_IS_GATHERED,
-    AMP_BUCKET_IS_THROUGH
-} amp_bucket_stage;
 
 typedef struct amp_bucket {
     int first, count; /* its parameters */
@@ -50,7 +43,6 @@ typedef struct amp_bucket {
     int64_t elements, chunk; /* of all chunks, padded; of one */
     size_t flags, piece;     /* bytes: the flags in front of a chunk; both together, on the wire */
     /* During a backward. */
-    amp_bucket_stage stage;
     int waits_for;            /* parameters whose gradient has not come */
     char *sent, *received;    /* a piece of and for each rank */
     char *gathered;           /* chunks of the wire's dtype, where that is not the sum's */
@@ -71,7 +63,9 @@ struct amp_data_parallel {
     amp_bucket *buckets;
     int bucket_count;
     /* During a backward. */
-    bool is_active, is_broken; /* broken: the transport has failed */
+    bool is_active;
+    bool is_broken; /* this rank cannot go on: it has no memory for what comes, … */
+    bool is_lost;   /* … or the transport has failed */
     bool is_flushing;
     int exchanged, gathered; /* buckets that have begun so */
     int through;

@@ -16,9 +16,8 @@ static amp_status read_args(amp_distributed_sampler_args *a, const amp_distribut
     if (!a->batch.set) a->batch.value = 1;
     if (!a->shuffle.set) a->shuffle.value = true;
     if (a->count < 1 || a->epoch < 0 || a->batch.value < 1)
-        return amp_fail(AMP_ERROR_INVALID,
-                        "%s: count is %lld, epoch %lld, batch %lld; expected at least 1, 0 and 1", what,
-                        (long long)a->count, (long long)a->epoch, (long long)a->batch.value);
+        return amp_fail(AMP_ERROR_INVALID, "%s: count is %lld, epoch %lld, batch %lld; expected at least 1, 0 and 1",
+                        what, (long long)a->count, (long long)a->epoch, (long long)a->batch.value);
     if (a->batch.value <= INT64_MAX / 2 / amp_distributed_size()) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: batch is %lld, which is too much for %d ranks", what,
                     (long long)a->batch.value, amp_distributed_size());

@@ -61,8 +61,7 @@ static void end_all(void) {
 static amp_status join(const amp_transport *transport) {
     static bool is_registered;
     int rank = 0, size = 1;
-    if (!transport->begin(&rank, &size))
-        return amp_fail(AMP_ERROR_DEVICE, "distributed_init: %s", transport->error());
+    if (!transport->begin(&rank, &size)) return amp_fail(AMP_ERROR_DEVICE, "distributed_init: %s", transport->error());
     world = (amp_world){transport, rank, size};
     is_joined = true;
     member = pthread_self();

@@ -387,8 +387,7 @@ amp_status amp_training_load_if(const amp_training *given, const char *path,
     amp_status status = note_file(&l, given, path);
     if (status != AMP_OK) amp_fail_within("training_load");
     if (agree) status = agree(context, status);
-    if (status == AMP_OK) status = amp_loading_write(&loading);
-    if (status != AMP_OK) amp_fail_within("training_load");
+    if (status == AMP_OK && (status = amp_loading_write(&loading)) != AMP_OK) amp_fail_within("training_load");
     amp_loading_free(&loading);
     amp_safetensors_close(l.file);
     return status;

@@ -89,8 +89,8 @@ static amp_transfer *start(bool gathers_them, const void *from, void *to, size_t
         int rank = 0;
         begun = succeeds("MPI_Comm_rank", MPI_Comm_rank(gathers, &rank));
         const void *place = from == (char *)to + (size_t)rank * bytes ? MPI_IN_PLACE : from;
-        begun = begun && succeeds("MPI_Iallgather",
-                                  MPI_Iallgather(place, count, type, to, count, type, gathers, &t->request));
+        begun = begun &&
+                succeeds("MPI_Iallgather", MPI_Iallgather(place, count, type, to, count, type, gathers, &t->request));
     } else if (begun) {
         begun = succeeds("MPI_Ialltoall", MPI_Ialltoall(from, count, type, to, count, type, exchanges, &t->request));
     }

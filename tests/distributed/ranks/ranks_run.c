@@ -254,9 +254,8 @@ static void make_run(run *r) {
             .overlap = AMP_SET(!r->of->late),
             .bucket_bytes = AMP_SET((r->of->bucket_bytes ? r->of->bucket_bytes : 1000) +
                                     (has_trouble(r, "other_options") && amp_distributed_rank() == 1)));
-    r->optimizer = r->of->momentum
-                       ? amp_sgd(r->p, .lr = AMP_SET(0.05), .momentum = AMP_SET(0.9))
-                       : amp_adamw(r->p, .lr = AMP_SET(0.01), .master_weights = r->of->masters);
+    r->optimizer = r->of->momentum ? amp_sgd(r->p, .lr = AMP_SET(0.05), .momentum = AMP_SET(0.9))
+                                   : amp_adamw(r->p, .lr = AMP_SET(0.01), .master_weights = r->of->masters);
     r->scheduler = amp_step_lr(r->optimizer, .step_size = AMP_SET(2), .gamma = AMP_SET(0.5));
     r->scaler = amp_grad_scaler_create(AMP_DEVICE_CPU, .init_scale = AMP_SET(1024));
     if (r->of->shards) (void)amp_data_parallel_shard(r->ddp, r->optimizer);

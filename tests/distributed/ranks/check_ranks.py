@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Training in one process and in several under mpirun: check_ranks.py PROGRAM [TEST …]. PROGRAM is ranks_run. Exit status 77 (skipped) where there is no mpirun."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+# What MPI keeps until the process ends is not ours. Two ranks may have one core.
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "ASAN_OPTIONS": "detect_leaks=0", "OMPI_ALLOW_RUN_AS_ROOT": "1",
+               "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+SECONDS = 120
+COUNTS = (1, 2, 4)
+
+
+def alone(*words):
+    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=SECONDS)
+    return done.returncode, done.stdout, done.stderr
+
+
+def together(count, *words):
+    done = subprocess.run(["mpirun", "--oversubscribe", "-n", str(count), PROGRAM, *words], capture_output=True, text=True,
+                          timeout=SECONDS, env=ENVIRONMENT)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Ranks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = f"{folder.name}/run.safetensors"
+
+    def bits(self, count, *words):
+        """The one line of all ranks."""
+        status, out, err = together(count, *words) if count else alone(*words)
+        self.assertEqual(status, 0, f"{words} with {count}: {out}{err}")
+        lines = re.findall("^bits .*$", out, re.M)
+        self.assertEqual((len(lines), len(set(lines))), (count or 1, 1), out)
+        self.assertNotIn("changed", out)
+        self.assertNotIn("has a gradient", out)
+        return lines[0]
+
+    def same_as(self, plain, *names):
+        want = self.bits(0, plain)
+        for count in COUNTS:
+            for name in names:
+                self.assertEqual(self.bits(count, name), want, f"{name} with {count} ranks")
+
+    # ---- Sums
+    def test_bits_are_those_of_one_process(self):
+        self.same_as("plain", "sum", "mean", "late", "one_bucket", "tiny_buckets")
+
+    def test_without_mpi_a_process_is_a_group_of_one(self):
+        self.assertEqual(self.bits(0, "sum"), self.bits(0, "plain"))
+        self.assertEqual(self.bits(0, "sharded"), self.bits(0, "plain"))
+
+    def test_bf16_on_the_wire(self):
+        loss = lambda line: float(re.search(r"loss ([\d.]+)", line)[1])
+        want = loss(self.bits(0, "plain"))
+        for count in COUNTS:
+            self.assertAlmostEqual(loss(self.bits(count, "bf16_wire")), want, delta=0.005)
+
+    def test_ranks_accumulate_alone(self):
+        self.assertEqual(self.bits(1, "local"), self.bits(0, "plain"))
+        self.assertIn("loss 1.93855", self.bits(4, "local"))
+
+    def test_bytes_are_counted(self):
+        out = together(2, "sum")[1]
+        for sent, through in re.findall(r"bytes (\d+) overlapped (\d+)", out):
+            self.assertGreater(int(sent), 20 * 4 * (37 * 19 + 7 * 37))
+            self.assertLessEqual(int(through), int(sent))
+        self.assertEqual(re.findall(r"overlapped (\d+)", together(2, "late")[1]), ["0", "0"])
+
+    # ---- Scaled losses
+    def test_an_infinity_on_one_rank_is_everybodys(self):
+        self.same_as("plain_scaled", "scaled", "scaled_sharded")
+        self.assertIn("scale 512", self.bits(2, "scaled"))
+
+    # ---- Shards
+    def test_sharded_optimizers(self):
+        self.same_as("plain", "sharded")
+        self.same_as("plain_momentum", "sharded_momentum")
+        self.assertEqual(self.bits(1, "sharded_masters"), self.bits(0, "plain_masters"))
+        self.bits(4, "sharded_masters")
+
+    def test_states_lie_with_owners_alone(self):
+        for count in COUNTS:
+            states = [int(n) for n in re.findall(r"^states (\d+)$", together(count, "sharded")[1], re.M)]
+            self.assertEqual((len(states), sum(states)), (count, 6), states)
+
+    # ---- Checkpoints
+    def test_a_checkpoint_of_two_goes_on_with_any_number(self):
+        want = self.bits(0, "plain")
+        self.assertEqual(self.bits(2, "save", self.file), want)
+        for count in COUNTS:
+            self.assertEqual(self.bits(count, "resume", self.file), want)
+            self.assertEqual(self.bits(count, "resume_unsharded", self.file), want)
+        self.assertEqual(self.bits(0, "plain_resume", self.file), want)
+
+    def test_masters_go_through_a_checkpoint(self):
+        want = self.bits(2, "save_masters", self.file)
+        self.assertEqual(self.bits(2, "resume_masters", self.file), want)
+        for count in (1, 4):
+            self.bits(count, "resume_masters", self.file)
+
+    def test_a_file_that_one_rank_cannot_read_changes_nothing(self):
+        _, out, _ = together(2, "load_one", self.file)
+        self.bits(2, "load_one", self.file)
+        self.assertIn("load_one: data_parallel_load: rank 1 of 2 failed: training_load: safetensors_open: /nowhere", out)
+        self.assertIn("load_one: training_load: safetensors_open: /nowhere", out)
+        self.assertIn("save: data_parallel_save: rank 0 of 2 failed: training_save: ", out)
+
+    # ---- Trouble
+    def test_a_backward_that_fails_on_one_rank(self):
+        for count in (2, 4):
+            out = together(count, "failing")[1]
+            told = re.findall(r"^failing: data_parallel_backward: rank 1 of \d failed: backward: the record", out, re.M)
+            self.assertEqual(len(told), count - 1, out)
+            self.assertEqual(len(re.findall("^failing: backward: the record of ", out, re.M)), 1, out)
+            self.assertEqual(self.bits(count, "failing"), self.bits(0, "plain"))
+
+    def test_both_kinds_of_backward(self):
+        out = together(2, "mixed")[1]
+        self.assertEqual(out.count("mixed: data_parallel_backward: since the last one a plain amp_backward has added"), 2, out)
+        self.assertEqual(self.bits(2, "mixed"), self.bits(0, "plain"))
+
+    def test_models_that_differ(self):
+        status, out, _ = together(4, "mismatch")
+        self.assertNotEqual(status, 0)
+        self.assertIn("models of ranks 0 and 1 differ from tensor 3 on; rank 1 has 'gain' there, [2] f64", out)
+        self.assertIn("models of ranks 0 and 1 differ from tensor 3 on; rank 3 has 'gain' there, [1] f64", out)
+        status, out, _ = together(2, "other_options")
+        self.assertNotEqual(status, 0)
+        self.assertEqual(out.count("error: data_parallel_create: rank 1 has other options than rank 0"), 2, out)
+
+    def test_another_thread(self):
+        self.assertEqual(together(2, "thread")[1].count("thread: data_parallel_backward: this is not the thread that"), 2)
+        self.assertEqual(self.bits(2, "thread"), self.bits(0, "plain"))
+
+    # ---- Ends
+    def ends(self, count, name, sentence):
+        begin = time.monotonic()
+        status, out, err = together(count, name)
+        self.assertNotEqual(status, 0, name)
+        self.assertIn(sentence, err)
+        self.assertNotIn("bits", out)
+        self.assertLess(time.monotonic() - begin, SECONDS / 2)
+
+    def test_a_rank_that_is_killed_ends_all(self):
+        for count in (2, 4):
+            self.ends(count, "killed", "exited on signal 9")
+
+    def test_a_rank_that_leaves_ends_all(self):
+        self.ends(2, "leaves", "libamp: rank 1 of 2 ended before amp_distributed_end\n")
+        self.ends(4, "leaves_failed", "libamp: rank 1 of 4 ended before amp_distributed_end: mm: 'input' is [37, 19] f32")
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    if not shutil.which("mpirun"):
+        print("skipped: mpirun is not installed (openmpi-bin)")
+        sys.exit(77)
+    unittest.main()
