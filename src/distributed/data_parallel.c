@@ -30,9 +30,11 @@ amp_status amp_data_parallel_enter(const char *what, const amp_data_parallel *d,
 }
 
 /* ---- Arriving ------------------------------------------------------------------------------------------------------- */
-/* A plain backward adds to what is there. */
+/* A plain backward is about to add to what is there; amp_grad looks the same from here. */
 static void note_local(amp_reduced *r) {
-    if (r->placed && amp_tensor_grad(r->tensor) == r->placed) r->is_mixed = true;
+    if (r->is_asked || !r->placed || amp_tensor_grad(r->tensor) != r->placed) return;
+    r->is_asked = true;
+    r->version = amp_tensor_version(r->placed);
 }
 
 /* The gradient that came before this one lies at its leaf by now, and in its bucket: once is enough. */
@@ -250,7 +252,8 @@ amp_status amp_data_parallel_broadcast(amp_data_parallel *d) {
 static amp_held held_by(const amp_reduced *r) {
     if (!r->before) return AMP_HELD_NOTHING;
     if (r->before != r->placed) return AMP_HELD_LOCAL;
-    return r->is_mixed ? AMP_HELD_MIXED : AMP_HELD_REDUCED;
+    const bool is_mixed = r->is_asked && amp_tensor_version(r->placed) != r->version;
+    return is_mixed ? AMP_HELD_MIXED : AMP_HELD_REDUCED;
 }
 
 /* Leaves are empty meanwhile. */
@@ -262,7 +265,7 @@ static amp_status begin_parameter(amp_reduced *r) {
     if (r->placed && r->before != r->placed) {
         amp_release(r->placed);
         r->placed = NULL;
-        r->is_mixed = false;
+        r->is_asked = false;
     }
     (void)amp_tensor_zero_grad(r->tensor);
     if (r->held != AMP_HELD_MIXED) return AMP_OK;
@@ -313,7 +316,7 @@ static amp_status put(amp_data_parallel *d, amp_reduced *r) {
     AMP_TRY(amp_tensor_set_grad(r->tensor, result));
     amp_release(r->placed);
     r->placed = result ? amp_retain(amp_tensor_grad(r->tensor)) : NULL;
-    r->is_mixed = false;
+    r->is_asked = false;
     return AMP_OK;
 }
 

@@ -29,7 +29,8 @@ typedef struct amp_reduced {
     int64_t begin, count; /* its elements in the bucket */
     int bucket;
     amp_tensor *placed; /* what the last data-parallel backward put there; NULL: nothing */
-    bool is_mixed;      /* … and a plain one has added to since */
+    bool is_asked;      /* a plain backward, or amp_grad, has come by since, … */
+    uint64_t version;   /* … when that had this one: a backward has written it, amp_grad has not */
     /* During a backward. */
     amp_tensor *before; /* was at the leaf; NULL: nothing */
     amp_held held;

@@ -48,6 +48,10 @@ cpack --config "$1/CPackConfig.cmake" -G DEB -B "$folder/made" >"$folder/log" 2>
 for package in libamp0.1 libamp-dev libamp-tools; do
     ls "$folder/made/$package"_*.deb >/dev/null || fail "there is no package $package"
 done
+if [ -e "$1/libamp_mpi.so" ]; then
+    dpkg-deb -c "$folder"/made/libamp-mpi_*.deb | grep -q '/libamp_mpi\.so$' || fail "libamp-mpi has no module"
+    dpkg-deb -f "$folder"/made/libamp-mpi_*.deb Depends | grep -q mpi || fail "libamp-mpi does not need MPI"
+fi
 for package in "$folder"/made/*.deb; do dpkg-deb -c "$package" | awk '$6 !~ /\/$/ { print $6 }'; done | sort >"$folder/files"
 twice=$(uniq -d "$folder/files")
 [ -z "$twice" ] || fail "in two packages:" $twice

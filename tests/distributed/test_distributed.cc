@@ -188,6 +188,18 @@ TEST_F(Distributed, MistakesInABackward) {
     EXPECT_EQ(gradients(), before);
 }
 
+TEST_F(Distributed, AmpGradLeavesGradientsAlone) {
+    make();
+    EXPECT_EQ(go_back(loss(), ddp_), AMP_OK);
+    amp_grad_args a = {};
+    a.struct_size = sizeof a;
+    amp_tensor *output = loss();
+    a.outputs = {&output, 1, nullptr};
+    a.inputs = {&w_, 1, nullptr};
+    EXPECT_EQ(amp_grad_call(&a).count, 1);
+    EXPECT_EQ(go_back(loss(), ddp_), AMP_OK) << amp_last_error();
+}
+
 amp_status twice(void *context, amp_tensor *const *in, amp_tensor **out) {
     out[0] = op("linear", {in[0], static_cast<amp_tensor *>(context)});
     return amp_last_status();

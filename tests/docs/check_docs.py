@@ -14,7 +14,7 @@ import runpy
 import subprocess
 import sys
 
-COMPILED = ["README.md", "docs/guide.md", "docs/coming_from_torch.md", "docs/cuda.md", "docs/training.md"]
+COMPILED = ["README.md", "docs/guide.md", "docs/coming_from_torch.md", "docs/cuda.md", "docs/training.md", "docs/distributed.md"]
 # What the snippets use and do not declare.
 PRELUDE = """#include <amp/amp.h>
 #include <stdio.h>
@@ -44,6 +44,7 @@ static amp_grad_scaler *scaler;
 static amp_apex *apex, *handle;
 static amp_optimizer_wrapper *wrapper;
 static amp_loss_scaler_state states[2];
+static amp_data_parallel *ddp;
 #define gamma gamma_ /* the C library has a function of that name */
 """
 # What documents speak of and that is not there: of a user, of the system, made by a program, examples of names.

@@ -160,6 +160,8 @@ class Ranks(unittest.TestCase):
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)
+    # Where AddressSanitizer stands between, dlopen does not look where the program says.
+    ENVIRONMENT["LD_LIBRARY_PATH"] = os.path.dirname(os.path.dirname(os.path.abspath(PROGRAM)))
     if not shutil.which("mpirun"):
         print("skipped: mpirun is not installed (openmpi-bin)")
         sys.exit(77)
