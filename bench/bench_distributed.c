@@ -139,12 +139,12 @@ static double seconds_of_bucket(const wire *w, double bytes, int n) {
     return 2 * (n - 1) * w->alpha + 2 * bytes * (n - 1) / n * w->beta;
 }
 
-/* All buckets but the last can go while the rest of the backward computes; or none does. What copies and sums cost is in the step of one rank. */
-static double modelled(const figures *f, const wire *w, int n, bool overlaps) {
+/* All buckets but the last can go while the rest of the backward computes; or none does. `alone`: seconds of a step in which nothing is sent. */
+static double modelled(double alone, const figures *f, const wire *w, int n, bool overlaps) {
     const double bucket = seconds_of_bucket(w, f->gradients / f->buckets, n);
     const double hideable = overlaps ? f->backward * (1 - 1 / f->buckets) : 0;
     const double rest = bucket * (f->buckets - 1) - hideable;
-    return f->step + bucket + (rest > 0 ? rest : 0);
+    return alone + bucket + (rest > 0 ? rest : 0);
 }
 
 static void print_model(const figures *f, const options *o) {
@@ -159,7 +159,8 @@ static void print_model(const figures *f, const options *o) {
     for (int n = 1; n <= 1024; n *= 2) {
         printf("%5d", n);
         for (int k = 0; k < count; k++) {
-            const double best = modelled(f, &wires[k], n, true), worst = modelled(f, &wires[k], n, false);
+            const double best = modelled(f->step, f, &wires[k], n, true),
+                         worst = modelled(f->step, f, &wires[k], n, false);
             printf(" | %8.1f %5.1f %%    %8.1f %5.1f %%    ", 1e3 * best, 100 * f->step / best, 1e3 * worst,
                    100 * f->step / worst);
         }
@@ -216,8 +217,12 @@ static void print_figures(const options *o, const figures *f, const wire *w) {
            1e3 * f->step, 1e3 * f->backward, 1e3 * f->waiting);
     printf("sent %.1f MB a step, %.1f %% of it through when the backward ended\n", f->bytes / 1e6,
            f->bytes > 0 ? 100 * f->through / f->bytes : 0);
-    if (n > 1) printf("alpha %.3g s, beta %.3g s (%.2f GB/s)\n", w->alpha, w->beta, 1e-9 / w->beta);
     if (n == 1) print_model(f, o);
+    if (n == 1) return;
+    printf("alpha %.3g s, beta %.3g s (%.2f GB/s)\n", w->alpha, w->beta, 1e-9 / w->beta);
+    printf(
+        "modelled from compute, without copies and sums: %.1f ms if all that can overlaps, %.1f ms if nothing does\n",
+        1e3 * modelled(f->compute, f, w, n, true), 1e3 * modelled(f->compute, f, w, n, false));
 }
 
 static void run(const options *o) {
