@@ -225,7 +225,8 @@ static amp_status broadcast_all(const char *what, const amp_data_parallel *d) {
 static amp_status create(amp_data_parallel *d, const amp_world *g, const amp_data_parallel_args *given) {
     amp_data_parallel_args a = {.parameters = NULL};
     d->size = g->size;
-    AMP_TRY(amp_world_agree(what_create, fill(d, given, &a), 0));
+    const amp_status filled = fill(d, given, &a), agreed = amp_world_agree(what_create, filled, 0);
+    if (filled != AMP_OK || agreed != AMP_OK) return agreed;
     AMP_TRY(check_models(g, d, a.parameters));
     return broadcast_all(what_create, d);
 }
