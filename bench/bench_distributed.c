@@ -1,14 +1,15 @@
 /* A step of data-parallel training in so many processes as mpirun starts: what it computes, sends, and waits for.
  *
- *     mpirun -n N bench_distributed [--layers 8] [--width 1024] [--rows 128] [--wire f32|bf16] [--bucket BYTES] [--late]
- *                                   [--steps 12] [--threads 1] [--alpha S --beta S]
+ *     mpirun -n N bench_distributed [--layers 8] [--width 1024] [--rows 128] [--wire f32|bf16] [--bucket BYTES]
+ *                                   [--late] [--steps 12] [--threads 1] [--alpha S --beta S]
  *
- * A chain of linear layers with tanh, in f32; `rows` samples on each rank. "compute" is a forward and a plain backward, "step" the
- * same with amp_data_parallel_backward: medians of steps in turns, rank 0's. "through" is the share of the bytes sent that had arrived
- * when the backward ended. alpha and beta of what carries the bytes are measured with exchanges of 64 bytes and of 1 MiB.
+ * A chain of linear layers with tanh, in f32; `rows` samples on each rank. "compute" is a forward and a plain backward,
+ * "step" the same with amp_data_parallel_backward: medians of steps in turns, rank 0's. "through" is the share of the
+ * bytes sent that had arrived when the backward ended. alpha and beta of what carries the bytes are measured with
+ * exchanges of 64 bytes and of 1 MiB.
  *
- * One process alone prints what the model of docs/distributed.md makes of its figures, for networks whose alpha (seconds for a message)
- * and beta (seconds for a byte) are assumed, and for --alpha and --beta. */
+ * One process alone prints what the model of docs/distributed.md makes of its figures, for networks whose alpha
+ * (seconds for a message) and beta (seconds for a byte) are assumed, and for --alpha and --beta. */
 #define _GNU_SOURCE /* clock_gettime */
 #define BENCH_NAME "bench_distributed"
 #include "bench_common.h"
@@ -44,7 +45,7 @@ typedef struct wire {
 static const wire assumed[] = {{"25 GbE", 10e-6, 8 / 25e9}, {"200 Gb/s InfiniBand", 2e-6, 8 / 200e9}};
 enum { ASSUMED = sizeof assumed / sizeof *assumed };
 
-/* ---- The network ----------------------------------------------------------------------------------------------------- */
+/* ---- The network ------------------------------------------------------------------------------------------------- */
 static void make_network(network *n, const options *o) {
     n->parameters = amp_parameters_create();
     n->layers = o->layers;
@@ -105,7 +106,7 @@ static figures measure(const network *n, amp_data_parallel *ddp, int steps) {
     return f;
 }
 
-/* ---- The wire ---------------------------------------------------------------------------------------------------------- */
+/* ---- The wire ---------------------------------------------------------------------------------------------------- */
 static double time_exchange(const amp_world *world, char *from, char *to, size_t bytes) {
     double seconds[PROBES];
     for (int i = 0; i < PROBES; i++) {
@@ -133,13 +134,14 @@ static wire probe(void) {
     return w;
 }
 
-/* ---- The model ----------------------------------------------------------------------------------------------------------- */
+/* ---- The model --------------------------------------------------------------------------------------------------- */
 /* Of one bucket: an exchange and a gather, n − 1 messages each. */
 static double seconds_of_bucket(const wire *w, double bytes, int n) {
     return 2 * (n - 1) * w->alpha + 2 * bytes * (n - 1) / n * w->beta;
 }
 
-/* All buckets but the last can go while the rest of the backward computes; or none does. `alone`: seconds of a step in which nothing is sent. */
+/* All buckets but the last can go while the rest of the backward computes; or none does. `alone`: seconds of a step in
+ * which nothing is sent. */
 static double modelled(double alone, const figures *f, const wire *w, int n, bool overlaps) {
     const double bucket = seconds_of_bucket(w, f->gradients / f->buckets, n);
     const double hideable = overlaps ? f->backward * (1 - 1 / f->buckets) : 0;
@@ -168,7 +170,7 @@ static void print_model(const figures *f, const options *o) {
     }
 }
 
-/* ---- Command line --------------------------------------------------------------------------------------------------------- */
+/* ---- Command line ------------------------------------------------------------------------------------------------ */
 static bool parse_number(options *o, const char *name, const char *text) {
     const struct {
         const char *name;

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* ---- The network ---------------------------------------------------------------------------------------------------- */
+/* ---- The network ------------------------------------------------------------------------------------------------- */
 static void add_layer(amp_parameters *p, const char *weight_name, amp_dims shape, const char *bias_name,
                       amp_tensor **weight, amp_tensor **bias) {
     double inputs = 1;
@@ -36,7 +36,7 @@ amp_tensor *digit_net_forward(const digit_net *net, amp_tensor *images, bool tra
     return amp_linear(x, net->fc2_weight, net->fc2_bias);
 }
 
-/* ---- Its training --------------------------------------------------------------------------------------------------- */
+/* ---- Its training ------------------------------------------------------------------------------------------------ */
 static void take_data(digit_training *t, const digit_data *d) {
     const int64_t held = DIGITS_HELD_BACK, rest = d->count - held;
     const int64_t seen_shape[] = {rest, 1, DIGIT_SIZE, DIGIT_SIZE}, held_shape[] = {held, 1, DIGIT_SIZE, DIGIT_SIZE};
@@ -93,7 +93,8 @@ static double go_back(digit_training *t, amp_tensor *chosen) {
     return amp_item(loss);
 }
 
-/* `order` has this process's digits of the epoch: of each step every size-th part. The loss is that of all processes. */
+/* `order` has this process's digits of the epoch: of each step every size-th part. The loss is that of all
+ * processes. */
 static double step(digit_training *t, amp_tensor *order, int number) {
     const int size = amp_distributed_size(), own_parts = t->parts / size;
     const int64_t digits = t->batch / t->parts;

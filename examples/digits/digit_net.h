@@ -22,8 +22,8 @@ void digit_net_destroy(digit_net *net);
 /* images [N, 1, 8, 8] to scores [N, 10]. */
 amp_tensor *digit_net_forward(const digit_net *net, amp_tensor *images, bool training);
 
-/* What goes on while the network learns: in one process, or in several that were started together (mpirun), each of which has the whole network and
- * takes its share of every step's digits. */
+/* What goes on while the network learns: in one process, or in several that were started together (mpirun), each of
+ * which has the whole network and takes its share of every step's digits. */
 typedef struct digit_training {
     amp_dtype dtype; /* AMP_F32: no region */
     digit_net net;
@@ -38,8 +38,8 @@ typedef struct digit_training {
     int steps_of_epoch, epoch;
 } digit_training;
 
-/* For `epochs` rounds over all digits but those that are held back, from one seed. The number of processes divides `parts`, and that the batch.
- * amp_last_status(). */
+/* For `epochs` rounds over all digits but those that are held back, from one seed. The number of processes divides
+ * `parts`, and that the batch. amp_last_status(). */
 amp_status digit_training_create(digit_training *t, const digit_data *data, amp_dtype dtype, int epochs, int64_t batch,
                                  int parts, uint64_t seed);
 void digit_training_destroy(digit_training *t);

@@ -29,7 +29,7 @@ static int64_t rounded_up(int64_t value, int64_t to) {
     return (value + to - 1) / to * to;
 }
 
-/* ---- Layout --------------------------------------------------------------------------------------------------------- */
+/* ---- Layout ------------------------------------------------------------------------------------------------------ */
 static amp_dtype sum_of(const amp_reduced *r) {
     return r->tensor->dtype == AMP_F64 ? AMP_F64 : AMP_F32;
 }
@@ -77,7 +77,7 @@ amp_status amp_buckets_lay_out(amp_data_parallel *d) {
     return AMP_OK;
 }
 
-/* ---- Elements in memory --------------------------------------------------------------------------------------------- */
+/* ---- Elements in memory ------------------------------------------------------------------------------------------ */
 /* Elements from `begin` up to `end` of the bucket that lie in chunk c. */
 typedef struct range {
     int64_t begin, end;
@@ -97,7 +97,7 @@ static char *in_piece(const amp_bucket *b, char *piece, int c, int64_t element) 
     return piece + b->flags + (size_t)(element - c * b->chunk) * amp_dtype_size(b->wire);
 }
 
-/* ---- Filling -------------------------------------------------------------------------------------------------------- */
+/* ---- Filling ----------------------------------------------------------------------------------------------------- */
 void amp_buckets_begin(amp_data_parallel *d) {
     d->exchanged = d->gathered = d->through = 0;
     d->is_flushing = d->is_broken = d->is_lost = false;
@@ -141,7 +141,7 @@ amp_status amp_bucket_give(amp_data_parallel *d, amp_reduced *r, amp_tensor *gra
     return amp_pending_error();
 }
 
-/* ---- Exchanging ----------------------------------------------------------------------------------------------------- */
+/* ---- Exchanging -------------------------------------------------------------------------------------------------- */
 static const amp_transport *transport(void) {
     const amp_world *group = NULL;
     (void)amp_world_enter(what, &group);
@@ -173,12 +173,13 @@ static amp_status exchange(amp_data_parallel *d, amp_bucket *b) {
     return AMP_OK;
 }
 
-/* ---- Summing -------------------------------------------------------------------------------------------------------- */
+/* ---- Summing ----------------------------------------------------------------------------------------------------- */
 static bool has_given(const amp_bucket *b, int rank, int number) {
     return b->received[(size_t)rank * b->piece + (size_t)number] != 0;
 }
 
-/* The sum of a parameter's elements in this rank's chunk. What is the first is copied, and not added to a 0: −0 stays. */
+/* The sum of a parameter's elements in this rank's chunk. What is the first is copied, and not added to a 0: −0
+ * stays. */
 static amp_status sum_up(const amp_data_parallel *d, const amp_bucket *b, int number, amp_tensor *to, range e) {
     const amp_reduced *r = &d->items[b->first + number];
     bool is_first = true;
@@ -248,7 +249,7 @@ static void widen(amp_bucket *b) {
     b->gathered = NULL;
 }
 
-/* ---- Moving on ------------------------------------------------------------------------------------------------------ */
+/* ---- Moving on --------------------------------------------------------------------------------------------------- */
 /* What this rank has sent to others. */
 static void count_bytes(amp_data_parallel *d, size_t piece) {
     const int64_t bytes = (int64_t)piece * (d->size - 1);
@@ -308,7 +309,7 @@ amp_status amp_buckets_advance(amp_data_parallel *d, bool waits) {
     return advance_ends(d, waits);
 }
 
-/* ---- Results -------------------------------------------------------------------------------------------------------- */
+/* ---- Results ----------------------------------------------------------------------------------------------------- */
 amp_tensor *amp_bucket_result(const amp_data_parallel *d, const amp_reduced *r) {
     const amp_bucket *b = &d->buckets[r->bucket];
     char *bytes = b->result->bytes + (size_t)r->begin * amp_dtype_size(b->sum);

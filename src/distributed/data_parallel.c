@@ -29,7 +29,7 @@ amp_status amp_data_parallel_enter(const char *what, const amp_data_parallel *d,
                     (*group)->size);
 }
 
-/* ---- Arriving ------------------------------------------------------------------------------------------------------- */
+/* ---- Arriving ---------------------------------------------------------------------------------------------------- */
 /* A plain backward is about to add to what is there; amp_grad looks the same from here. */
 static void note_local(amp_reduced *r) {
     if (r->is_asked || !r->placed || amp_tensor_grad(r->tensor) != r->placed) return;
@@ -66,7 +66,7 @@ static void remove_hook(amp_reduced *r) {
     if (node) amp_grad_hook_remove(node, hook, r);
 }
 
-/* ---- Making --------------------------------------------------------------------------------------------------------- */
+/* ---- Making ------------------------------------------------------------------------------------------------------ */
 void amp_data_parallel_destroy(amp_data_parallel *d) {
     if (!d) return;
     for (int i = 0; i < d->count; i++) {
@@ -152,7 +152,7 @@ static amp_status fill(amp_data_parallel *d, const amp_data_parallel_args *given
     return add_hooks(d);
 }
 
-/* ---- One model in all ranks ------------------------------------------------------------------------------------------ */
+/* ---- One model in all ranks -------------------------------------------------------------------------------------- */
 static uint64_t mixed(uint64_t mark, uint64_t more) {
     mark = (mark ^ more) * 0x9e3779b97f4a7c15u;
     return mark ^ mark >> 29;
@@ -249,7 +249,7 @@ amp_status amp_data_parallel_broadcast(amp_data_parallel *d) {
     return broadcast_all(what, d);
 }
 
-/* ---- A backward ------------------------------------------------------------------------------------------------------- */
+/* ---- A backward -------------------------------------------------------------------------------------------------- */
 static amp_held held_by(const amp_reduced *r) {
     if (!r->before) return AMP_HELD_NOTHING;
     if (r->before != r->placed) return AMP_HELD_LOCAL;
@@ -290,7 +290,8 @@ static amp_status go_back(const amp_backward_args *given) {
     return amp_backward_call(&a); /* which spends the record, also after an error */
 }
 
-/* What no hook has given: local gradients of parameters that this backward did not reach, and all where nothing overlaps. */
+/* What no hook has given: local gradients of parameters that this backward did not reach, and all where nothing
+ * overlaps. */
 static amp_status give_rest(amp_data_parallel *d) {
     for (int i = 0; i < d->count; i++) {
         amp_reduced *r = &d->items[i];
@@ -343,10 +344,10 @@ static amp_status end(amp_data_parallel *d, amp_status status) {
 }
 
 static amp_status finish(amp_data_parallel *d, amp_status status) {
-    if (status == AMP_OK) status = give_rest(d);
+    if (status == AMP_OK) (void)give_rest(d);
     if (!d->is_broken) (void)amp_buckets_advance(d, true);
-    status = amp_pending_error();
-    return d->is_broken ? status : amp_world_agree(what_backward, status, mark_of_held(d));
+    const amp_status own = amp_failed() ? amp_last_status() : AMP_OK; /* whatever it was that failed first */
+    return d->is_broken ? own : amp_world_agree(what_backward, own, mark_of_held(d));
 }
 
 amp_status amp_data_parallel_backward_call(amp_data_parallel *d, const amp_backward_args *given) {
@@ -367,7 +368,7 @@ amp_status amp_data_parallel_backward_call(amp_data_parallel *d, const amp_backw
     return status;
 }
 
-/* ---- Figures ---------------------------------------------------------------------------------------------------------- */
+/* ---- Figures ----------------------------------------------------------------------------------------------------- */
 amp_status amp_data_parallel_get_stats(const amp_data_parallel *d, amp_data_parallel_stats *stats) {
     static const char what[] = "data_parallel_get_stats";
     if (!d || !stats) return amp_fail(AMP_ERROR_INVALID, "%s: %s is NULL", what, d ? "the struct" : "the ddp");

@@ -1,9 +1,10 @@
-/* What data-parallel training is made of: parameters with what their gradients are, and buckets, in which those go round.
+/* What data-parallel training is made of: parameters with what their gradients are, and buckets, in which those go
+ * round.
  *
- * A bucket's elements are cut in as many chunks as there are ranks. Chunk c of every rank goes to rank c, behind a flag for each parameter: whether
- * the rank has a gradient of it. Rank c adds them in the order of the ranks, and all ranks gather the sums. So every sum has one order, on
- * whatever rank it is made. No thread is made for this: buckets move on when a gradient arrives (bucket_advance in its hook), and
- * at the end of the backward, where they are waited for. */
+ * A bucket's elements are cut in as many chunks as there are ranks. Chunk c of every rank goes to rank c, behind a flag
+ * for each parameter: whether the rank has a gradient of it. Rank c adds them in the order of the ranks, and all ranks
+ * gather the sums. So every sum has one order, on whatever rank it is made. No thread is made for this: buckets move on
+ * when a gradient arrives (bucket_advance in its hook), and at the end of the backward, where they are waited for. */
 #ifndef AMP_DISTRIBUTED_DATA_PARALLEL_H
 #define AMP_DISTRIBUTED_DATA_PARALLEL_H
 
@@ -81,7 +82,8 @@ amp_status amp_buckets_lay_out(amp_data_parallel *d);
 void amp_buckets_begin(amp_data_parallel *d);
 /* A contribution, which is written into the bucket. */
 amp_status amp_bucket_give(amp_data_parallel *d, amp_reduced *r, amp_tensor *gradient);
-/* Starts what can be started, and sums what has come; `waits`: until all buckets are through, those that were not filled too. */
+/* Starts what can be started, and sums what has come; `waits`: until all buckets are through, those that were not
+ * filled too. */
 amp_status amp_buckets_advance(amp_data_parallel *d, bool waits);
 /* The gradient of a parameter that is there, of its dtype, in the open scope. */
 amp_tensor *amp_bucket_result(const amp_data_parallel *d, const amp_reduced *r);

@@ -31,8 +31,9 @@ static void shard_free(void *context) {
     amp_free(s);
 }
 
-/* ---- After a step --------------------------------------------------------------------------------------------------- */
-/* Gradients are the same on all ranks, so all of them know what was updated where. Returns the bytes of the rank that sends most. */
+/* ---- After a step ------------------------------------------------------------------------------------------------ */
+/* Gradients are the same on all ranks, so all of them know what was updated where. Returns the bytes of the rank that
+ * sends most. */
 static size_t place_updated(const shard *s, size_t *sent) {
     const amp_optimizer *o = s->optimizer;
     size_t most = 0;
@@ -90,17 +91,18 @@ static amp_status after_step(void *context, amp_status status) {
     const amp_world *g = NULL;
     AMP_TRY(amp_world_enter(what, &g));
     size_t *sent = amp_alloc((size_t)s->size * sizeof *sent);
+    const bool shares = sent && s->size > 1;
     if (!sent) status = amp_fail(AMP_ERROR_MEMORY, "%s: no memory", what);
     if (g->size != s->size)
         status = amp_fail(AMP_ERROR_INVALID, "%s: the optimizer is sharded among %d ranks, and the group has %d", what,
                           s->size, g->size);
     status = amp_world_agree(what, status, 0);
-    if (status == AMP_OK && s->size > 1) status = share(s, g, sent);
+    if (status == AMP_OK && shares) status = share(s, g, sent);
     amp_free(sent);
     return status;
 }
 
-/* ---- Sharing out ---------------------------------------------------------------------------------------------------- */
+/* ---- Sharing out ------------------------------------------------------------------------------------------------- */
 static const char what_shard[] = "data_parallel_shard";
 
 static void drop_others(const amp_optimizer *o) {
@@ -189,7 +191,7 @@ amp_status amp_data_parallel_shard(amp_data_parallel *d, amp_optimizer *o) {
     return AMP_OK;
 }
 
-/* ---- Checkpoints ------------------------------------------------------------------------------------------------------ */
+/* ---- Checkpoints ------------------------------------------------------------------------------------------------- */
 static bool is_sharded(const amp_optimizer *o) {
     return o->sharing.after_step == after_step;
 }
@@ -276,7 +278,7 @@ static amp_status read_training(const char *what, const amp_training *given, con
 amp_status amp_data_parallel_save(amp_data_parallel *d, const amp_training *given, const char *path) {
     static const char what[] = "data_parallel_save";
     const amp_world *g = NULL;
-    amp_training t;
+    amp_training t = {.struct_size = sizeof t};
     AMP_TRY(amp_data_parallel_enter(what, d, &g));
     AMP_TRY(amp_world_agree(what, read_training(what, given, path, &t), 0));
     amp_status status = each_shard(&t, gather_shard, g);
@@ -305,7 +307,7 @@ static amp_status agree_to_load(void *context, amp_status status) {
 amp_status amp_data_parallel_load(amp_data_parallel *d, const amp_training *given, const char *path) {
     static const char what[] = "data_parallel_load";
     const amp_world *g = NULL;
-    amp_training t;
+    amp_training t = {.struct_size = sizeof t};
     AMP_TRY(amp_data_parallel_enter(what, d, &g));
     AMP_TRY(amp_world_agree(what, read_training(what, given, path, &t), 0));
     (void)each_shard(&t, make_masters, g); /* an error of which stands when the ranks agree */

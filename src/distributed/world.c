@@ -17,7 +17,7 @@ static bool is_joined;
 static pthread_t member; /* the thread that joined: MPI is to be called by one */
 static pid_t process;    /* … and not by what was forked */
 
-/* ---- The module ----------------------------------------------------------------------------------------------------- */
+/* ---- The module -------------------------------------------------------------------------------------------------- */
 static amp_mpi_module_entry *find_entry(void *module) {
     void *symbol = dlsym(module, AMP_MPI_MODULE_ENTRY);
     amp_mpi_module_entry *entry = NULL;
@@ -47,7 +47,7 @@ static amp_status load(const amp_transport **transport) {
     return AMP_OK;
 }
 
-/* ---- Beginning and end ---------------------------------------------------------------------------------------------- */
+/* ---- Beginning and end ------------------------------------------------------------------------------------------- */
 /* Others would wait for it for ever. */
 static void end_all(void) {
     if (!is_joined || getpid() != process) return;
@@ -110,7 +110,7 @@ bool amp_distributed_is_launched(void) {
     return false;
 }
 
-/* ---- What its members tell each other -------------------------------------------------------------------------------- */
+/* ---- What its members tell each other ---------------------------------------------------------------------------- */
 amp_status amp_world_enter(const char *what, const amp_world **entered) {
     *entered = &world;
     if (!is_joined || (pthread_equal(member, pthread_self()) && getpid() == process)) return AMP_OK;

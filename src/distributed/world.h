@@ -1,6 +1,6 @@
-/* The group of processes that this one is in, and what its members agree upon. None of these functions cares whether an error stands: who
- * has failed takes part all the same, and says so. Where a rank cannot (no memory for what it would receive) it returns an error, and the
- * others wait until its process ends, which ends theirs. */
+/* The group of processes that this one is in, and what its members agree upon. None of these functions cares whether an
+ * error stands: who has failed takes part all the same, and says so. Where a rank cannot (no memory for what it would
+ * receive) it returns an error, and the others wait until its process ends, which ends theirs. */
 #ifndef AMP_DISTRIBUTED_WORLD_H
 #define AMP_DISTRIBUTED_WORLD_H
 
@@ -24,7 +24,8 @@ amp_status amp_world_fail(const char *what);
 
 /* `bytes` of each rank, at `to` by rank. */
 amp_status amp_world_gather(const char *what, const void *from, void *to, size_t bytes);
-/* Whether all ranks are well, and have the same mark (0 where there is nothing to compare). What failed elsewhere is an error here, which names the rank. */
+/* Whether all ranks are well, and have the same mark (0 where there is nothing to compare). What failed elsewhere is an
+ * error here, which names the rank. */
 amp_status amp_world_agree(const char *what, amp_status status, uint64_t mark);
 /* An error unless it is contiguous and on the CPU. */
 amp_status amp_world_check_tensor(const char *what, const char *name, const amp_tensor *tensor);

@@ -1,4 +1,5 @@
-// What of distributed training can be seen in one process: a group of one, mistakes, memory that ends. (ranks/ has the rest.)
+// What of distributed training can be seen in one process: a group of one, mistakes, memory that ends. (ranks/ has the
+// rest.)
 #include "amp/distributed.h"
 
 #include <unistd.h>
@@ -350,7 +351,8 @@ TEST_F(Distributed, NothingIsLeftWhereMemoryEnds) {
     });
 }
 
-// ---- The sampler ------------------------------------------------------------------------------------------------------
+// ---- The sampler
+// ------------------------------------------------------------------------------------------------------
 amp_distributed_sampler_args samples(int64_t count, int64_t epoch = 0) {
     amp_distributed_sampler_args a = {};
     a.struct_size = sizeof a;

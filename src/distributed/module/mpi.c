@@ -1,7 +1,9 @@
-/* libamp_mpi.so: the table of transport.h, of MPI. It is all of libamp that links MPI, and knows nothing else of libamp.
+/* libamp_mpi.so: the table of transport.h, of MPI. It is all of libamp that links MPI, and knows nothing else of
+ * libamp.
  *
- * Exchanges and gathers have a communicator each: MPI pairs nonblocking collectives by their order on a communicator, and a rank
- * may start its first gather when another one has started three exchanges. No thread is made: MPI moves on when it is called. */
+ * Exchanges and gathers have a communicator each: MPI pairs nonblocking collectives by their order on a communicator,
+ * and a rank may start its first gather when another one has started three exchanges. No thread is made: MPI moves on
+ * when it is called. */
 #include <mpi.h>
 
 #include <limits.h>

@@ -1,5 +1,6 @@
-/* A run of training for tests: `ranks_run CASE [FILE]`, in one process or under mpirun. Micro-batch m of a step is the same whoever takes it, and rank r of
- * n takes those with m % n == r, so that the lines "bits …" are the same for any n, and for case `plain`, which knows nothing of ranks. */
+/* A run of training for tests: `ranks_run CASE [FILE]`, in one process or under mpirun. Micro-batch m of a step is the
+ * same whoever takes it, and rank r of n takes those with m % n == r, so that the lines "bits …" are the same for any
+ * n, and for case `plain`, which knows nothing of ranks. */
 #include <amp/amp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -74,7 +75,7 @@ static bool has_trouble(const run *r, const char *trouble) {
     return r->of->trouble && strcmp(r->of->trouble, trouble) == 0;
 }
 
-/* ---- The model ------------------------------------------------------------------------------------------------------ */
+/* ---- The model --------------------------------------------------------------------------------------------------- */
 static amp_tensor *add(run *r, const char *name, amp_dims shape, amp_dtype dtype) {
     return amp_parameters_add(r->p, name, amp_to(amp_mul_scalar(amp_randn(shape), amp_float(0.3)), dtype));
 }
@@ -106,7 +107,7 @@ static amp_tensor *loss_of(const run *r, int64_t micro_batch) {
     return amp_cross_entropy(amp_mul(amp_linear(h, r->w2, r->b2), amp_to(r->gain, AMP_F32)), labels);
 }
 
-/* ---- A step --------------------------------------------------------------------------------------------------------- */
+/* ---- A step ------------------------------------------------------------------------------------------------------ */
 static void go_back(run *r, int64_t number, bool is_last) {
     amp_scope_here();
     const int size = amp_distributed_size();
@@ -136,7 +137,7 @@ static void make_step(run *r) {
     r->step++;
 }
 
-/* ---- What comes out --------------------------------------------------------------------------------------------------- */
+/* ---- What comes out ---------------------------------------------------------------------------------------------- */
 static uint64_t bits_of(const amp_parameters *p, bool of_gradients) {
     uint64_t hash = 1469598103934665603u;
     for (int64_t i = 0; i < amp_parameters_count(p); i++) {
@@ -172,7 +173,7 @@ static void report(const run *r) {
     }
 }
 
-/* ---- Trouble ---------------------------------------------------------------------------------------------------------- */
+/* ---- Trouble ----------------------------------------------------------------------------------------------------- */
 static void say_error(const char *about) {
     printf("%s: %s\n", about, amp_last_status() == AMP_OK ? "no error" : amp_last_error());
     amp_clear_error();
@@ -245,7 +246,7 @@ static void get_into_trouble(run *r, const amp_training *t) {
     if ((has_trouble(r, "leaves") || has_trouble(r, "leaves_failed")) && is_one) exit(0);
 }
 
-/* ---- All of it ---------------------------------------------------------------------------------------------------------- */
+/* ---- All of it --------------------------------------------------------------------------------------------------- */
 static void make_run(run *r) {
     make_model(r);
     if (!r->of->plain)
