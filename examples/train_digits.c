@@ -161,8 +161,10 @@ static int choose_parts(options *o) {
     const int size = amp_distributed_size();
     if (o->parts == 0) o->parts = size;
     if ((int)o->parts % size == 0 && (int)o->batch % (int)o->parts == 0) return 0;
-    return terminal_complain("train_digits", WRONG_USAGE, "%d processes cannot share %d parts of %d digits", size,
-                             (int)o->parts, (int)o->batch);
+    return terminal_complain("train_digits", WRONG_USAGE,
+                             "--parts is %d; expected a divisor of the batch, %d, and a multiple of the number of "
+                             "processes, %d",
+                             (int)o->parts, (int)o->batch, size);
 }
 
 static int read_and_run(options *o) {

@@ -37,8 +37,9 @@ AMP_API bool amp_distributed_is_launched(void);
  * MPI; called before; those of MPI. A process that ends after it without amp_distributed_end says so on stderr and ends
  * all others. */
 AMP_API amp_status amp_distributed_init(void);
-/* Leaves it, all ranks. An error only of MPI, or where there was no amp_distributed_init; it acts also while an error
- * stands. */
+/* Leaves it, all ranks. Errors: those of MPI; no amp_distributed_init. While an error stands it does nothing, and returns
+ * that: others may wait for this rank, and end with its process. (Where all ranks have the error, amp_clear_error
+ * first.) */
 AMP_API amp_status amp_distributed_end(void);
 /* Which process this is, from 0 on, of how many: 0 of 1 in no group. */
 AMP_API int amp_distributed_rank(void);

@@ -85,6 +85,7 @@ amp_status amp_distributed_init(void) {
 amp_status amp_distributed_end(void) {
     const amp_transport *transport = world.transport;
     const amp_world *here = NULL;
+    AMP_TRY(amp_pending_error()); /* MPI would wait for the others, and they for this rank: end_all tells them */
     if (!is_joined) return amp_fail(AMP_ERROR_INVALID, "distributed_end: there was no amp_distributed_init");
     AMP_TRY(amp_world_enter("distributed_end", &here));
     is_joined = false;

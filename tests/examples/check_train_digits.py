@@ -3,12 +3,14 @@
 
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 
-from example import ErrorsOfExample, run
+from example import PROGRAM, ErrorsOfExample, run
 
 DIGITS = ".deps/digits/digits.csv"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -42,6 +44,27 @@ class Learning(unittest.TestCase):
         self.assertEqual(*pictures)
 
 
+class Ranks(unittest.TestCase):
+    def curves(self, folder, *launcher):
+        """What is drawn of an epoch whose batches are added up from four parts."""
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        done = subprocess.run([*launcher, PROGRAM, "--epochs", "1", "--dtype", "bf16", "--parts", "4", "--svg", f"{folder}/svg"],
+                              capture_output=True, text=True, env=environment, timeout=300)
+        if "libamp_mpi.so is not installed" in done.stderr:
+            self.skipTest("built without MPI")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("digits to learn from"), 1, "one process speaks")
+        with open(f"{folder}/svg", encoding="utf-8") as file:
+            return file.read()
+
+    @unittest.skipUnless(shutil.which("mpirun"), "mpirun is not installed")
+    def test_processes_together_draw_what_one_draws(self):
+        with tempfile.TemporaryDirectory() as folder:
+            alone = self.curves(folder)
+            for count in ("2", "4"):
+                self.assertEqual(self.curves(folder, "mpirun", "--oversubscribe", "-n", count), alone)
+
+
 class Errors(ErrorsOfExample):
     def test_digits(self):
         self.fails(1, "train_digits: no/such.csv: No such file", "--data", "no/such.csv")
@@ -56,6 +79,7 @@ class Errors(ErrorsOfExample):
         self.fails(2, "--dtype is 'f64'; expected f32, bf16, f16 or all", "--dtype", "f64")
         self.fails(2, "--epochs is '0'; expected a number from 1 to 1000", "--epochs", "0")
         self.fails(2, "'more' is too much", "more")
+        self.fails(2, "--parts is 3; expected a divisor of the batch, 64, and a multiple of the number of processes, 1", "--parts", "3")
         self.assertEqual(run("--nonsense")[0], 2)
         self.assertIn("Exit status", run("--help")[1])
 

@@ -155,6 +155,7 @@ class Ranks(unittest.TestCase):
 
     def test_a_rank_that_leaves_ends_all(self):
         self.ends(2, "leaves", "libamp: rank 1 of 2 ended before amp_distributed_end\n")
+        self.ends(2, "ends_failed", "libamp: rank 1 of 2 ended before amp_distributed_end: mm: 'input' is")
         self.ends(4, "leaves_failed", "libamp: rank 1 of 4 ended before amp_distributed_end: mm: 'input' is [37, 19] f32")
 
 

@@ -56,6 +56,7 @@ static const run_case cases[] = {
     {.name = "killed", .trouble = "killed"},
     {.name = "leaves", .trouble = "leaves"},
     {.name = "leaves_failed", .trouble = "leaves_failed"},
+    {.name = "ends_failed", .trouble = "ends_failed"},
     {.name = "thread", .trouble = "thread"},
 };
 
@@ -242,7 +243,8 @@ static void get_into_trouble(run *r, const amp_training *t) {
     if (has_trouble(r, "load_one")) load_on_one(r, t);
     if (has_trouble(r, "thread")) go_elsewhere(r);
     if (has_trouble(r, "killed") && is_one) raise(SIGKILL);
-    if (has_trouble(r, "leaves_failed") && is_one) (void)amp_mm(r->w1, r->w1);
+    if ((has_trouble(r, "leaves_failed") || has_trouble(r, "ends_failed")) && is_one) (void)amp_mm(r->w1, r->w1);
+    if (has_trouble(r, "ends_failed") && is_one) exit(amp_distributed_end() == AMP_OK ? 0 : 1);
     if ((has_trouble(r, "leaves") || has_trouble(r, "leaves_failed")) && is_one) exit(0);
 }
 
