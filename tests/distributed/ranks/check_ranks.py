@@ -127,6 +127,11 @@ class Ranks(unittest.TestCase):
         self.assertEqual(out.count("mixed: data_parallel_backward: since the last one a plain amp_backward has added"), 2, out)
         self.assertEqual(self.bits(2, "mixed"), self.bits(0, "plain"))
 
+    def test_gradients_that_one_rank_has_taken_away(self):
+        out = together(4, "uneven")[1]
+        self.assertEqual(out.count("uneven: data_parallel_backward: ranks 0 and 1 do not stand at the same place"), 4, out)
+        self.assertEqual(self.bits(4, "uneven"), self.bits(0, "plain"))
+
     def test_models_that_differ(self):
         status, out, _ = together(4, "mismatch")
         self.assertNotEqual(status, 0)

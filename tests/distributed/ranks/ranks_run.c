@@ -50,6 +50,7 @@ static const run_case cases[] = {
     {.name = "local", .local = true},
     {.name = "failing", .trouble = "failing"},
     {.name = "mixed", .trouble = "mixed"},
+    {.name = "uneven", .trouble = "uneven"},
     {.name = "mismatch", .trouble = "mismatch"},
     {.name = "other_options", .trouble = "other_options"},
     {.name = "load_one", .trouble = "load_one", .shards = true},
@@ -210,6 +211,15 @@ static void mix(run *r) {
     (void)amp_parameters_zero_grad(r->p);
 }
 
+/* Rank 1 takes its gradients away, the others go on with theirs. */
+static void hold_unevenly(run *r) {
+    go_back(r, amp_distributed_rank(), true);
+    if (amp_distributed_rank() == 1) (void)amp_parameters_zero_grad(r->p);
+    go_back(r, amp_distributed_rank(), true);
+    say_error("uneven");
+    (void)amp_parameters_zero_grad(r->p);
+}
+
 static void load_on_one(run *r, const amp_training *t) {
     (void)amp_data_parallel_save(r->ddp, t, r->file);
     const uint64_t before = bits_of(r->p, false);
@@ -240,6 +250,7 @@ static void get_into_trouble(run *r, const amp_training *t) {
     const bool is_one = amp_distributed_rank() == 1;
     if (has_trouble(r, "failing")) fail_on_one(r);
     if (has_trouble(r, "mixed")) mix(r);
+    if (has_trouble(r, "uneven")) hold_unevenly(r);
     if (has_trouble(r, "load_one")) load_on_one(r, t);
     if (has_trouble(r, "thread")) go_elsewhere(r);
     if (has_trouble(r, "killed") && is_one) raise(SIGKILL);
