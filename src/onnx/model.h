@@ -63,7 +63,7 @@ typedef struct amp_onnx_value {
     int rank;             /* … */
     int64_t shape[AMP_MAX_RANK];
     const char *extent_names[AMP_MAX_RANK]; /* "batch"; NULL: none */
-    int last_use; /* the last node that reads it; INT_MAX: an output of the graph; -1: nobody */
+    int last_use; /* the last needed node that reads it; INT_MAX: an output of the graph; -1: nobody */
 } amp_onnx_value;
 
 struct amp_onnx_graph {
@@ -76,6 +76,14 @@ struct amp_onnx_graph {
     const int *captured,
         *captured_as; /* values of `outer` that the graph, or one inside it, reads, and their numbers here */
 };
+
+/* Some output hangs on its results: others are not run. */
+static inline bool amp_onnx_node_is_needed(const amp_onnx_graph *graph, const amp_onnx_node *node) {
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] >= 0 && graph->values[node->outputs[i]].last_use >= 0) return true;
+    }
+    return false;
+}
 
 typedef struct amp_onnx_model {
     const char *path;

@@ -119,6 +119,7 @@ static amp_status run_node(struct amp_onnx_run *run, environment *e, const amp_o
 static amp_status run_nodes(struct amp_onnx_run *run, environment *e) {
     for (int k = 0; k < e->graph->node_count; k++) {
         const amp_onnx_node *node = &e->graph->nodes[k];
+        if (!amp_onnx_node_is_needed(e->graph, node)) continue;
         const amp_status status = run_node(run, e, node);
         if (status != AMP_OK) {
             amp_fail_within(amp_onnx_node_name(node, (char[AMP_ONNX_NAME_BYTES]){0}));

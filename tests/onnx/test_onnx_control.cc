@@ -1,6 +1,10 @@
 // If, Loop and Scan: what is carried, what is collected, when it ends.
 #include "one_node.h"
 
+extern "C" {
+#include "onnx/run.h"
+}
+
 using namespace one_node;
 using namespace onnx_writer;
 using onnx_reading::has;
@@ -136,6 +140,23 @@ TEST_F(OnnxControl, ABodyThatDoesNotFitSaysWhy) {
     amp_clear_error(); // the reader may refuse it first
     EXPECT_TRUE(loop(adding(1), rounds(1), amp_test::tensor(AMP_BOOL, {2})).empty());
     EXPECT_TRUE(amp_test::failed_with(AMP_ERROR_INVALID, {"the condition is [2] bool; expected one bool"}));
+}
+
+// Whether nodes run one by one or as a graph.
+TEST_F(OnnxControl, WhatNoOutputHangsOnIsNotRun) {
+    Graph g;
+    g.inputs = {value("x", FLOAT, {2}), value("i", INT64, {1})};
+    g.outputs = {value("y0")};
+    g.nodes = {node("Gather", {"x", "i"}, {"far"}), node("Neg", {"far"}, {"unread"}), node("Neg", {"x"}, {"y0"})};
+    const Tensors given = {amp_test::tensor(AMP_F32, {2}, {1, 2}), amp_test::tensor(AMP_I64, {1}, {7})};
+    const Tensors results = run(g, 16, given, 1);
+    ASSERT_EQ(results.size(), 1u) << amp_last_error();
+    EXPECT_EQ(numbers_of(results[0]), (std::vector<double>{-1, -2}));
+    const auto model = file();
+    amp_tensor *result = nullptr;
+    ASSERT_EQ(amp_onnx_resolve(model.get(), nullptr, nullptr), AMP_OK) << amp_last_error();
+    ASSERT_EQ(amp_onnx_run_model(model.get(), nullptr, given.data(), &result), AMP_OK) << amp_last_error();
+    EXPECT_EQ(numbers_of(result), (std::vector<double>{-1, -2}));
 }
 
 } // namespace

@@ -245,6 +245,9 @@ TEST_F(OnnxHostile, NamesThatAreEmpty) {
     g = relu_graph();
     g.outputs.push_back(value(""));
     EXPECT_TRUE(has(failure(model(g)), {"output ''", "nobody"}));
+    g = relu_graph();
+    g.outputs.clear();
+    EXPECT_TRUE(has(failure(model(g)), {"the graph has no outputs; expected at least one"}));
     EXPECT_TRUE(has(failure(with_nodes({node("", {"x"}, {"y"})})), {"node 0", "no type"}));
     EXPECT_TRUE(
         has(failure(with_nodes({node("Relu", {"x"}, {"y"}, {int_attribute("", 1)})})), {"node 0 (Relu)", "no name"}));

@@ -177,7 +177,7 @@ TEST_F(OnnxRead, AChainWrittenBackwardsNeedsNoStack) {
 TEST_F(OnnxRead, LastUses) {
     Graph g = relu_graph();
     g.nodes = {node("Relu", {"x"}, {"a"}), node("Add", {"a", "x"}, {"y"}), node("Split", {"y"}, {"b", "unused"}),
-               node("Neg", {"b"}, {"c"})};
+               node("Neg", {"b"}, {"c"}),  node("Neg", {"c"}, {"d"}),      node("Abs", {"d"}, {"e"})};
     g.outputs.push_back(value("c"));
     const auto m = of(model(g));
     const auto last = [&](const char *name) { return m->graph->values[number_of(m->graph, name)].last_use; };
@@ -187,6 +187,7 @@ TEST_F(OnnxRead, LastUses) {
     EXPECT_EQ(last("b"), 3);
     EXPECT_EQ(last("unused"), -1);
     EXPECT_EQ(last("c"), INT_MAX);
+    EXPECT_EQ(last("d"), -1) << "read by a node that no output hangs on";
 }
 
 TEST_F(OnnxRead, InitialisersAmongTheInputsAreConstants) {

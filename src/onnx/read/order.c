@@ -113,12 +113,16 @@ static amp_status sort_nodes(const amp_onnx_place *place) {
     return status;
 }
 
+/* Backwards, so that what only nodes read whose results nobody does has no use either. */
 static void fill_in_last_uses(amp_onnx_graph *graph) {
-    for (int i = 0; i < graph->node_count; i++) {
-        cursor c = {0};
-        for (int value; (value = next_value(&graph->nodes[i], &c)) >= 0;) graph->values[value].last_use = i;
-    }
     for (int i = 0; i < graph->output_count; i++) graph->values[graph->outputs[i]].last_use = INT_MAX;
+    for (int i = graph->node_count - 1; i >= 0; i--) {
+        cursor c = {0};
+        if (!amp_onnx_node_is_needed(graph, &graph->nodes[i])) continue;
+        for (int value; (value = next_value(&graph->nodes[i], &c)) >= 0;) {
+            if (graph->values[value].last_use < 0) graph->values[value].last_use = i;
+        }
+    }
 }
 
 amp_status amp_onnx_order(amp_onnx_place *place) {

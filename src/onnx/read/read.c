@@ -166,6 +166,8 @@ static amp_status add_function(amp_onnx_reader *reader, int number, amp_onnx_ops
 static amp_status check_model(amp_onnx_reader *reader) {
     const amp_onnx_model_proto *proto = reader->proto;
     if (!proto->graph) return amp_onnx_read_fail(reader, AMP_ERROR_IO, "the model has no graph: is this an ONNX file?");
+    if (proto->graph->n_output == 0)
+        return amp_onnx_read_fail(reader, AMP_ERROR_INVALID, "the graph has no outputs; expected at least one");
     amp_onnx_opsets *opsets = amp_onnx_get(reader, proto->n_functions + 1, sizeof *opsets);
     if (!opsets) return amp_pending_error();
     reader->opsets = opsets;
