@@ -129,8 +129,10 @@ AMP_API amp_status amp_data_parallel_get_stats(const amp_data_parallel *ddp, amp
 
 /* All ranks, once for an optimizer: each parameter is updated by one rank alone, which has its states and its f32
  * master; the others get the result at the end of amp_optimizer_step, which all ranks must call from then on. (ZeRO's
- * first stage; torch's ZeroRedundancyOptimizer.) amp_optimizer_state has the rank's own part. Errors: a parameter of
- * the optimizer that is not in the ddp; sharded already; an optimizer of apex. */
+ * first stage; torch's ZeroRedundancyOptimizer.) amp_optimizer_state has the rank's own part, amp_training_save refuses
+ * it (amp_data_parallel_save writes the whole), and no more groups can be added. A step is one of all ranks or none:
+ * where one cannot, or has gradients of other parameters, all get an error. Errors: a parameter of the optimizer that is
+ * not in the ddp; sharded already; an optimizer of apex. */
 AMP_API amp_status amp_data_parallel_shard(amp_data_parallel *ddp, amp_optimizer *optimizer);
 
 /* All ranks: rank 0 writes what amp_training_save writes, the states of sharded optimizers whole (their other owners

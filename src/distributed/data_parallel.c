@@ -32,7 +32,9 @@ amp_status amp_data_parallel_enter(const char *what, const amp_data_parallel *d,
 /* ---- Arriving ---------------------------------------------------------------------------------------------------- */
 /* A plain backward is about to add to what is there; amp_grad looks the same from here. */
 static void note_local(amp_reduced *r) {
-    if (r->is_asked || !r->placed || amp_tensor_grad(r->tensor) != r->placed) return;
+    const amp_tensor *there = amp_tensor_grad(r->tensor);
+    if (!there) r->is_asked = false; /* it begins anew */
+    if (r->is_asked || !r->placed || there != r->placed) return;
     r->is_asked = true;
     r->version = amp_tensor_version(r->placed);
 }
@@ -61,9 +63,23 @@ static amp_tensor *hook(void *context, amp_tensor *gradient) {
 }
 
 static void remove_hook(amp_reduced *r) {
+    if (!r->node) return;
+    amp_grad_hook_remove(r->node, hook, r);
+    amp_grad_node_drop(r->node);
+    r->node = NULL;
+}
+
+/* At the node that the leaf has now: one that was frozen, or is trained again, has another. Behind the program's hooks. */
+static amp_status follow_leaf(amp_reduced *r) {
     int output = 0;
     amp_grad_node *node = amp_history_node(r->tensor, &output);
-    if (node) amp_grad_hook_remove(node, hook, r);
+    if (node == r->node) return AMP_OK;
+    remove_hook(r);
+    if (!node) return AMP_OK;
+    if (!amp_grad_hook_add_last(node, output, hook, r))
+        return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a hook", what_backward);
+    r->node = amp_grad_node_retain(node);
+    return AMP_OK;
 }
 
 /* ---- Making ------------------------------------------------------------------------------------------------------ */
@@ -71,7 +87,7 @@ void amp_data_parallel_destroy(amp_data_parallel *d) {
     if (!d) return;
     for (int i = 0; i < d->count; i++) {
         amp_reduced *r = &d->items[i];
-        if (r->ddp) remove_hook(r);
+        remove_hook(r);
         amp_free(r->name);
         amp_release(r->tensor);
         amp_release(r->placed);
@@ -103,6 +119,7 @@ static amp_status check_parameter(const amp_parameter *p) {
     char name[240];
     snprintf(name, sizeof name, "%s '%.200s'", p->is_buffer ? "buffer" : "parameter", p->name);
     AMP_TRY(amp_world_check_tensor(what_create, name, p->tensor));
+    AMP_TRY(amp_tensor_check_writable(what_create, name, p->tensor));
     if (p->is_buffer || !amp_dtype_is_complex(p->tensor->dtype)) return AMP_OK;
     return amp_fail(AMP_ERROR_DTYPE, "%s: %s is %s; complex gradients are not reduced", what_create, name,
                     amp_describe(p->tensor));
@@ -132,8 +149,8 @@ static amp_status take_parameters(amp_data_parallel *d, const amp_parameters *li
 static amp_status add_hooks(amp_data_parallel *d) {
     for (int i = 0; i < d->count; i++) {
         amp_reduced *r = &d->items[i];
-        AMP_TRY(amp_tensor_register_hook(r->tensor, hook, r));
         r->ddp = d;
+        AMP_TRY(follow_leaf(r));
     }
     return AMP_OK;
 }
@@ -241,18 +258,27 @@ amp_data_parallel *amp_data_parallel_create_call(const amp_data_parallel_args *g
     return NULL;
 }
 
+/* A program may have given it other memory since. */
+static amp_status check_again(const char *what, amp_tensor *t) {
+    AMP_TRY(amp_world_check_tensor(what, "a tensor of the model", t));
+    return amp_tensor_check_writable(what, "a tensor of the model", t);
+}
+
 amp_status amp_data_parallel_broadcast(amp_data_parallel *d) {
     static const char what[] = "data_parallel_broadcast";
     const amp_world *g = NULL;
     AMP_TRY(amp_data_parallel_enter(what, d, &g));
-    AMP_TRY(amp_world_agree(what, amp_pending_error(), 0));
+    amp_status status = amp_pending_error();
+    for (int i = 0; i < d->count && status == AMP_OK; i++) status = check_again(what, d->items[i].tensor);
+    for (int64_t i = 0; i < d->buffer_count && status == AMP_OK; i++) status = check_again(what, d->buffers[i]);
+    AMP_TRY(amp_world_agree(what, status, 0));
     return broadcast_all(what, d);
 }
 
 /* ---- A backward -------------------------------------------------------------------------------------------------- */
 static amp_held held_by(const amp_reduced *r) {
     if (!r->before) return AMP_HELD_NOTHING;
-    if (r->before != r->placed) return AMP_HELD_LOCAL;
+    if (r->before != r->placed) return r->is_asked ? AMP_HELD_MIXED : AMP_HELD_LOCAL; /* create_graph adds elsewhere */
     const bool is_mixed = r->is_asked && amp_tensor_version(r->placed) != r->version;
     return is_mixed ? AMP_HELD_MIXED : AMP_HELD_REDUCED;
 }
@@ -266,9 +292,10 @@ static amp_status begin_parameter(amp_reduced *r) {
     if (r->placed && r->before != r->placed) {
         amp_release(r->placed);
         r->placed = NULL;
-        r->is_asked = false;
+        if (r->held != AMP_HELD_MIXED) r->is_asked = false;
     }
     (void)amp_tensor_zero_grad(r->tensor);
+    AMP_TRY(follow_leaf(r));
     if (r->held != AMP_HELD_MIXED) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID,
                     "%s: since the last one a plain amp_backward has added to the reduced gradient of '%.200s'; plain "
@@ -327,6 +354,7 @@ static void restore(amp_reduced *r) {
     amp_release(r->placed);
     r->placed = NULL;
     if (r->held == AMP_HELD_REDUCED || r->held == AMP_HELD_MIXED) r->placed = amp_retain(amp_tensor_grad(r->tensor));
+    if (r->held == AMP_HELD_MIXED) r->version = UINT64_MAX; /* and stays so */
 }
 
 /* Gradients are those of all ranks, or as they were. */

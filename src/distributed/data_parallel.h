@@ -27,7 +27,8 @@ typedef struct amp_reduced {
     struct amp_data_parallel *ddp;
     char *name;
     amp_tensor *tensor;
-    int64_t begin, count; /* its elements in the bucket */
+    struct amp_grad_node *node; /* the leaf's that has the hook, one more owner of it; NULL: none, it is frozen */
+    int64_t begin, count;       /* its elements in the bucket */
     int bucket;
     amp_tensor *placed; /* what the last data-parallel backward put there; NULL: nothing */
     bool is_asked;      /* a plain backward, or amp_grad, has come by since, … */

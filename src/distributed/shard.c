@@ -15,6 +15,7 @@ typedef struct shard {
     int size; /* of the group */
     int *owners;
     size_t *places; /* of a step: where a parameter begins in what its owner sends */
+    size_t *sent;   /* … and the bytes of each owner */
     size_t window;  /* bytes that an owner sends at once */
     char *round;    /* … of all ranks */
 } shard;
@@ -27,16 +28,40 @@ static void shard_free(void *context) {
     shard *s = context;
     amp_free(s->owners);
     amp_free(s->places);
+    amp_free(s->sent);
     amp_free(s->round);
     amp_free(s);
 }
 
-/* ---- After a step ------------------------------------------------------------------------------------------------ */
-/* Gradients are the same on all ranks, so all of them know what was updated where. Returns the bytes of the rank that
- * sends most. */
-static size_t place_updated(const shard *s, size_t *sent) {
+/* ---- A step ------------------------------------------------------------------------------------------------------ */
+static const char what_step[] = "optimizer_step";
+
+/* Which parameters have a gradient. */
+static uint64_t mark_of_gradients(const amp_optimizer *o) {
+    uint64_t mark = (uint64_t)o->count + 1;
+    for (int64_t i = 0; i < o->count; i++) {
+        const bool is_there = amp_trained_gradient(o, &o->items[i]) != NULL;
+        mark = (mark ^ ((uint64_t)is_there + 1)) * 0x9e3779b97f4a7c15u;
+        mark ^= mark >> 29;
+    }
+    return mark;
+}
+
+/* Nobody steps unless all can, and have gradients of the same parameters. */
+static amp_status before_step(void *context, amp_status status) {
+    const shard *s = context;
+    const amp_world *g = NULL;
+    AMP_TRY(amp_world_enter(what_step, &g));
+    if (status == AMP_OK && g->size != s->size)
+        status = amp_fail(AMP_ERROR_INVALID, "%s: the optimizer is sharded among %d ranks, and the group has %d",
+                          what_step, s->size, g->size);
+    return amp_world_agree(what_step, status, status == AMP_OK ? mark_of_gradients(s->optimizer) : 0);
+}
+
+/* All ranks have the same gradients, and know what was updated where. Returns the bytes of the rank that sends most. */
+static size_t place_updated(const shard *s) {
     const amp_optimizer *o = s->optimizer;
-    size_t most = 0;
+    size_t most = 0, *sent = s->sent;
     memset(sent, 0, (size_t)s->size * sizeof *sent);
     for (int64_t i = 0; i < o->count; i++) {
         const amp_trained *t = &o->items[i];
@@ -73,33 +98,24 @@ static void mark_written(const shard *s, int rank) {
     }
 }
 
-static amp_status share(const shard *s, const amp_world *g, size_t *sent) {
-    static const char what[] = "optimizer_step";
-    const size_t most = place_updated(s, sent);
+static amp_status share(const shard *s, const amp_world *g) {
+    const size_t most = place_updated(s);
     for (size_t from = 0; from < most; from += s->window) {
         copy_window(s, g->rank, from, true);
-        AMP_TRY(amp_world_gather(what, s->round + (size_t)g->rank * s->window, s->round, s->window));
+        AMP_TRY(amp_world_gather(what_step, s->round + (size_t)g->rank * s->window, s->round, s->window));
         copy_window(s, g->rank, from, false);
     }
     mark_written(s, g->rank);
     return AMP_OK;
 }
 
+/* What a rank could not update goes round as it is: models stay the same on all. */
 static amp_status after_step(void *context, amp_status status) {
-    static const char what[] = "optimizer_step";
     const shard *s = context;
     const amp_world *g = NULL;
-    AMP_TRY(amp_world_enter(what, &g));
-    size_t *sent = amp_alloc((size_t)s->size * sizeof *sent);
-    const bool shares = sent && s->size > 1;
-    if (!sent) status = amp_fail(AMP_ERROR_MEMORY, "%s: no memory", what);
-    if (g->size != s->size)
-        status = amp_fail(AMP_ERROR_INVALID, "%s: the optimizer is sharded among %d ranks, and the group has %d", what,
-                          s->size, g->size);
-    status = amp_world_agree(what, status, 0);
-    if (status == AMP_OK && shares) status = share(s, g, sent);
-    amp_free(sent);
-    return status;
+    AMP_TRY(amp_world_enter(what_step, &g));
+    if (s->size > 1) AMP_TRY(share(s, g));
+    return amp_world_agree(what_step, status, 0);
 }
 
 /* ---- Sharing out ------------------------------------------------------------------------------------------------- */
@@ -162,10 +178,11 @@ static shard *shard_new(amp_optimizer *o, const amp_world *g) {
     *s = (shard){.optimizer = o, .size = g->size, .window = even > LEAST_WINDOW ? even / LINE * LINE : LEAST_WINDOW};
     s->owners = amp_alloc((size_t)o->count * sizeof *s->owners);
     s->places = amp_alloc((size_t)o->count * sizeof *s->places);
+    s->sent = amp_alloc((size_t)g->size * sizeof *s->sent);
     s->round = amp_alloc(s->window * (size_t)g->size);
     size_t *loads = amp_alloc((size_t)g->size * sizeof *loads);
     int64_t *order = amp_alloc((size_t)o->count * sizeof *order);
-    const bool has_memory = s->owners && s->places && s->round && loads && order;
+    const bool has_memory = s->owners && s->places && s->sent && s->round && loads && order;
     if (has_memory) choose_owners(s, loads, order);
     amp_free(loads);
     amp_free(order);
@@ -185,7 +202,7 @@ amp_status amp_data_parallel_shard(amp_data_parallel *d, amp_optimizer *o) {
         if (s) shard_free(s);
         return status;
     }
-    o->sharing = (amp_optimizer_sharing){s, after_step, shard_free};
+    o->sharing = (amp_optimizer_sharing){s, g->size == 1, before_step, after_step, shard_free};
     for (int64_t i = 0; i < o->count; i++) o->items[i].is_elsewhere = s->owners[i] != g->rank;
     drop_others(o);
     return AMP_OK;
@@ -260,11 +277,12 @@ static amp_status gather_shard(shard *s, const amp_world *g) {
     for (int64_t i = 0; i < s->optimizer->count; i++) {
         if (s->owners[i] != 0) AMP_TRY(gather_parameter(s, g, &s->optimizer->items[i], s->owners[i]));
     }
+    s->optimizer->sharing.is_whole = g->rank == 0;
     return AMP_OK;
 }
 
 static amp_status drop_shard(shard *s, const amp_world *g) {
-    (void)g;
+    s->optimizer->sharing.is_whole = g->size == 1;
     drop_others(s->optimizer);
     return AMP_OK;
 }

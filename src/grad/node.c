@@ -35,14 +35,24 @@ void amp_grad_cell_drop(amp_grad_cell *cell) {
     amp_free(cell);
 }
 
-bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, void *context, amp_grad_cell *cell) {
+static amp_grad_hook *add_hook(amp_grad_node *node, amp_grad_hook like) {
     amp_grad_hook *hook = amp_alloc(sizeof *hook), **end = &node->hooks;
-    if (!hook) return false;
-    *hook = (amp_grad_hook){.call = call, .context = context, .output = output};
-    if (cell) hook->cell = amp_grad_cell_retain(cell);
-    while (*end) end = &(*end)->next;
+    if (!hook) return NULL;
+    while (*end && (like.is_last || !(*end)->is_last)) end = &(*end)->next;
+    *hook = like;
+    hook->next = *end;
     *end = hook;
-    return true;
+    return hook;
+}
+
+bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, void *context, amp_grad_cell *cell) {
+    amp_grad_hook *hook = add_hook(node, (amp_grad_hook){.call = call, .context = context, .output = output});
+    if (hook && cell) hook->cell = amp_grad_cell_retain(cell);
+    return hook != NULL;
+}
+
+bool amp_grad_hook_add_last(amp_grad_node *node, int output, amp_gradient_hook call, void *context) {
+    return add_hook(node, (amp_grad_hook){.call = call, .context = context, .output = output, .is_last = true}) != NULL;
 }
 
 bool amp_grad_node_fills(const amp_grad_node *node, const amp_grad_cell *cell) {

@@ -27,6 +27,7 @@ typedef struct amp_grad_hook {
     void *context;
     amp_grad_cell *cell;
     int output;
+    bool is_last; /* those that are added later come before it */
 } amp_grad_hook;
 
 /* Of one tensor of a call. */
@@ -99,6 +100,8 @@ void amp_grad_cell_set(amp_grad_cell *cell, amp_tensor *gradient);
 
 bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, void *context, amp_grad_cell *cell);
 
+/* Adds a hook that sees what all others have made of the gradient. */
+bool amp_grad_hook_add_last(amp_grad_node *node, int output, amp_gradient_hook call, void *context);
 /* Takes a hook away that was added with this context. */
 void amp_grad_hook_remove(amp_grad_node *node, amp_gradient_hook call, const void *context);
 /* Whether what arrives at the node goes to the cell. */

@@ -192,17 +192,23 @@ static void note_name(const amp_optimizer *o, seen *of) {
     }
 }
 
-static amp_status step(amp_grad_scaler *s, amp_optimizer *o, bool *skips) {
+/* Whether the step is left out; *of: what is known of the optimizer since the last update. */
+static amp_status decide(amp_grad_scaler *s, amp_optimizer *o, seen **of, bool *skips) {
     static const char what[] = "grad_scaler_step";
-    seen *of = NULL;
     AMP_TRY(check_scaled(what, s));
-    AMP_TRY(see(what, s, o, &of));
-    if (of->stage == STEPPED)
+    AMP_TRY(see(what, s, o, of));
+    if ((*of)->stage == STEPPED)
         return amp_fail(AMP_ERROR_INVALID, "%s: this optimizer has stepped already since the last update", what);
-    if (of->stage == READY) AMP_TRY(unscale(what, s, o, of));
-    if (!of->found)
+    if ((*of)->stage == READY) AMP_TRY(unscale(what, s, o, *of));
+    if (!(*of)->found)
         return amp_fail(AMP_ERROR_INVALID, "%s: none of this optimizer's parameters has a gradient to look at", what);
-    AMP_TRY(amp_read_found(of->found, skips));
+    return amp_read_found((*of)->found, skips);
+}
+
+static amp_status step(amp_grad_scaler *s, amp_optimizer *o, bool *skips) {
+    seen *of = NULL;
+    const amp_status status = decide(s, o, &of, skips);
+    if (status != AMP_OK) return amp_optimizer_tell(o, status);
     if (*skips && ends_with(s, backed_off(s))) note_name(o, of);
     if (!*skips) AMP_TRY(amp_optimizer_step(o));
     of->stage = STEPPED;
@@ -211,7 +217,9 @@ static amp_status step(amp_grad_scaler *s, amp_optimizer *o, bool *skips) {
 
 amp_step_result amp_grad_scaler_step(amp_grad_scaler *s, amp_optimizer *o) {
     bool skips = false;
-    if (check_given("grad_scaler_step", s, o, "the optimizer") != AMP_OK) return AMP_STEP_FAILED;
+    const amp_status given = check_given("grad_scaler_step", s, o, "the optimizer");
+    if (given != AMP_OK && o) (void)amp_optimizer_tell(o, given);
+    if (given != AMP_OK) return AMP_STEP_FAILED;
     const amp_status status = s->enabled ? step(s, o, &skips) : amp_optimizer_step(o);
     if (status != AMP_OK) return AMP_STEP_FAILED;
     return skips ? AMP_SKIPPED : AMP_STEPPED;

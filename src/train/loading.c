@@ -103,12 +103,21 @@ static amp_status read_first(amp_loading *l, amp_storage **written) {
     return AMP_OK;
 }
 
-amp_status amp_loading_write(amp_loading *l) {
+amp_status amp_loading_prepare(amp_loading *l) {
     amp_storage **written = amp_alloc((size_t)l->count * sizeof(amp_storage *));
     const amp_status status = written ? read_first(l, written) : amp_fail(AMP_ERROR_MEMORY, "%s: no memory", l->what);
     amp_free(written);
-    for (int64_t i = 0; i < l->count && status == AMP_OK; i++) put(&l->items[i]);
     return status;
+}
+
+void amp_loading_put(amp_loading *l) {
+    for (int64_t i = 0; i < l->count; i++) put(&l->items[i]);
+}
+
+amp_status amp_loading_write(amp_loading *l) {
+    AMP_TRY(amp_loading_prepare(l));
+    amp_loading_put(l);
+    return AMP_OK;
 }
 
 void amp_loading_free(amp_loading *l) {

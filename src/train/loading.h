@@ -35,6 +35,9 @@ amp_status amp_loading_nothing(amp_loading *l, amp_tensor **place);
 /* Writes what was noted, as if all had been read first: what lies in memory that is written is copied before. An error,
  * no memory for that: nothing is written. */
 amp_status amp_loading_write(amp_loading *l);
+/* The two halves of it: all that can fail, and what is left. */
+amp_status amp_loading_prepare(amp_loading *l);
+void amp_loading_put(amp_loading *l);
 void amp_loading_free(amp_loading *l);
 
 #endif /* AMP_TRAIN_LOADING_H */

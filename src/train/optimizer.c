@@ -225,6 +225,9 @@ amp_status amp_optimizer_add_group_call(amp_optimizer *o, const amp_optimizer_ar
     double options[AMP_OPTIONS];
     AMP_TRY(amp_pending_error());
     if (!o) return amp_fail(AMP_ERROR_INVALID, "%s: the optimizer is NULL", what);
+    if (o->sharing.context)
+        return amp_fail(AMP_ERROR_INVALID,
+                        "%s: the optimizer is sharded; its groups come before amp_data_parallel_shard", what);
     AMP_TRY(read_args(what, &args, given));
     if (args.master_weights)
         return amp_fail(AMP_ERROR_INVALID, "%s: master_weights is the whole optimizer's, not a group's", what);
@@ -322,9 +325,12 @@ static amp_status check_masters(const amp_optimizer *o) {
         left->name);
 }
 
-static amp_status step(amp_optimizer *o) {
+static amp_status check_step(const amp_optimizer *o) {
     AMP_TRY(amp_pending_error());
-    AMP_TRY(check_live("optimizer_step", o));
+    return check_live("optimizer_step", o);
+}
+
+static amp_status step(amp_optimizer *o) {
     const bool skips = o->skips_next;
     o->skips_next = false;
     if (!skips) AMP_TRY(check_masters(o));
@@ -333,9 +339,16 @@ static amp_status step(amp_optimizer *o) {
     return status;
 }
 
+amp_status amp_optimizer_tell(amp_optimizer *o, amp_status status) {
+    return o->sharing.context ? o->sharing.before_step(o->sharing.context, status) : status;
+}
+
 amp_status amp_optimizer_step(amp_optimizer *o) {
+    const amp_status before = check_step(o);
+    if (!o) return before;
+    AMP_TRY(amp_optimizer_tell(o, before));
     const amp_status status = step(o);
-    return o && o->sharing.context ? o->sharing.after_step(o->sharing.context, status) : status;
+    return o->sharing.context ? o->sharing.after_step(o->sharing.context, status) : status;
 }
 
 amp_status amp_optimizer_zero_grad(amp_optimizer *o) {

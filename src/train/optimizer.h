@@ -21,7 +21,10 @@ typedef struct amp_trained {
 /* What an optimizer is told by who has shared it out among processes. */
 typedef struct amp_optimizer_sharing {
     void *context; /* NULL: nobody has */
-    /* After each step, whatever its status was; what it gives is the step's. */
+    bool is_whole; /* this process has all states now */
+    /* Before each step, with what is wrong here already: an error of it is that of all processes, and none of them steps. */
+    amp_status (*before_step)(void *context, amp_status status);
+    /* After each, whatever its status was; what it gives is the step's. */
     amp_status (*after_step)(void *context, amp_status status);
     void (*end)(void *context); /* the optimizer goes */
 } amp_optimizer_sharing;
@@ -44,6 +47,10 @@ struct amp_optimizer {
     bool masters_are_new; /* no step and no state has made them: they follow what is written into their parameters */
     amp_optimizer_sharing sharing;
 };
+
+/* Before a step: tells the processes that share the optimizer how it stands here. An error, of this one or another: there
+ * is no step in any. */
+amp_status amp_optimizer_tell(amp_optimizer *o, amp_status status);
 
 /* Gives it a master with the values of `from`. */
 amp_status amp_trained_make_master(const char *what, amp_trained *t, amp_tensor *from);

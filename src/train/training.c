@@ -250,10 +250,23 @@ static amp_status read_training(const char *what, amp_training *t, const amp_tra
     return path ? AMP_OK : amp_fail(AMP_ERROR_INVALID, "%s: the path is NULL", what);
 }
 
+/* States that are with other processes would be missing, and a load takes what is missing for a beginning. */
+static amp_status check_whole(const char *what, const amp_training *t) {
+    for (int i = 0; i < AMP_TRAINING_MOST && t->optimizers[i]; i++) {
+        const amp_optimizer_sharing *sharing = &t->optimizers[i]->sharing;
+        if (sharing->context && !sharing->is_whole)
+            return amp_fail(AMP_ERROR_INVALID,
+                            "%s: optimizer%d is sharded among processes; amp_data_parallel_save writes it whole", what,
+                            i);
+    }
+    return AMP_OK;
+}
+
 amp_status amp_training_save(const amp_training *given, const char *path) {
     amp_training t;
     saver s = {.what = "training_save"};
     AMP_TRY(read_training(s.what, &t, given, path));
+    AMP_TRY(check_whole(s.what, &t));
     amp_status status = gather(&s, &t);
     if (status == AMP_OK) status = amp_named_save(&s.list, s.what, path, s.metadata);
     if (status != AMP_OK) amp_fail_within(s.what);
@@ -385,9 +398,10 @@ amp_status amp_training_load_if(const amp_training *given, const char *path,
     amp_loading loading = {.what = what};
     loader l = {.loading = &loading};
     amp_status status = note_file(&l, given, path);
+    if (status == AMP_OK) status = amp_loading_prepare(&loading);
     if (status != AMP_OK) amp_fail_within("training_load");
     if (agree) status = agree(context, status);
-    if (status == AMP_OK && (status = amp_loading_write(&loading)) != AMP_OK) amp_fail_within("training_load");
+    if (status == AMP_OK) amp_loading_put(&loading);
     amp_loading_free(&loading);
     amp_safetensors_close(l.file);
     return status;

@@ -1,11 +1,12 @@
 // What of distributed training can be seen in one process: a group of one, mistakes, memory that ends. (ranks/ has the
 // rest.)
-#include "amp/distributed.h"
+#include "internals.h"
 
 #include <unistd.h>
 
 #include <set>
 
+#include "amp/distributed.h"
 #include "amp/grad.h"
 #include "ending_memory.h"
 
@@ -201,6 +202,62 @@ TEST_F(Distributed, AmpGradLeavesGradientsAlone) {
     EXPECT_EQ(go_back(loss(), ddp_), AMP_OK) << amp_last_error();
 }
 
+// It adds in other memory than that of the gradient which is there.
+TEST_F(Distributed, APlainBackwardThatIsRecordedIsSeenToo) {
+    make();
+    EXPECT_EQ(go_back(loss(), ddp_), AMP_OK);
+    amp_backward_args a = {};
+    a.struct_size = sizeof a;
+    a.loss = loss();
+    a.create_graph = true;
+    EXPECT_EQ(amp_backward_call(&a), AMP_OK) << amp_last_error();
+    for (int i = 0; i < 2; i++) {
+        EXPECT_NE(go_back(loss(), ddp_), AMP_OK);
+        EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"a plain amp_backward has added to the reduced gradient of"}));
+    }
+    EXPECT_EQ(amp_parameters_zero_grad(p_), AMP_OK);
+    EXPECT_EQ(go_back(loss()), AMP_OK);
+    EXPECT_EQ(go_back(loss(), ddp_), AMP_OK) << amp_last_error();
+    EXPECT_EQ(amp_parameters_zero_grad(p_), AMP_OK); // gradients that are recorded hold what they were made of
+}
+
+amp_tensor *doubled(void *, amp_tensor *gradient) {
+    return op("mul", {gradient, amp_float(2)});
+}
+
+TEST_F(Distributed, HooksOfTheProgramComeFirst) {
+    EXPECT_EQ(amp_tensor_register_hook(b_, doubled, nullptr), AMP_OK);
+    make();
+    EXPECT_EQ(amp_tensor_register_hook(w_, doubled, nullptr), AMP_OK);
+    EXPECT_EQ(go_back(loss()), AMP_OK);
+    const auto want = gradients();
+    EXPECT_EQ(amp_parameters_zero_grad(p_), AMP_OK);
+    EXPECT_EQ(go_back(loss(), ddp_), AMP_OK) << amp_last_error();
+    EXPECT_EQ(gradients(), want);
+}
+
+TEST_F(Distributed, ParametersAreFrozenAndTrainedAgain) {
+    EXPECT_EQ(go_back(loss()), AMP_OK);
+    const auto all = gradients();
+    EXPECT_EQ(amp_parameters_zero_grad(p_), AMP_OK);
+    EXPECT_EQ(amp_tensor_set_requires_grad(b_, false), AMP_OK);
+    make();
+    EXPECT_EQ(go_back(loss(), ddp_), AMP_OK) << amp_last_error();
+    EXPECT_EQ(amp_tensor_grad(b_), nullptr);
+    EXPECT_EQ(numbers_of(amp_tensor_grad(w_)), all[0]);
+    EXPECT_EQ(amp_parameters_zero_grad(p_), AMP_OK);
+    EXPECT_EQ(amp_tensor_set_requires_grad(b_, true), AMP_OK);
+    amp_tensor *before = loss();
+    EXPECT_EQ(amp_tensor_set_requires_grad(w_, false), AMP_OK);
+    EXPECT_EQ(amp_tensor_set_requires_grad(w_, true), AMP_OK);
+    EXPECT_EQ(go_back(loss(), ddp_), AMP_OK) << amp_last_error();
+    EXPECT_EQ(gradients(), all);
+    EXPECT_EQ(amp_parameters_zero_grad(p_), AMP_OK);
+    amp_data_parallel_destroy(ddp_);
+    ddp_ = nullptr;
+    EXPECT_EQ(go_back(before), AMP_OK) << "a record from before, whose leaves no ddp asks any more";
+}
+
 amp_status twice(void *context, amp_tensor *const *in, amp_tensor **out) {
     out[0] = op("linear", {in[0], static_cast<amp_tensor *>(context)});
     return amp_last_status();
@@ -255,6 +312,13 @@ TEST_F(Distributed, MistakesOfMaking) {
     amp_parameters_add(other, "c", random_tensor(AMP_C64, {2}, 1));
     fails(args_of(other), AMP_ERROR_DTYPE, "parameter 'c' is [2] c64; complex gradients are not reduced");
     amp_parameters_destroy(other);
+    other = amp_parameters_create();
+    amp_tensor *lent = amp_parameters_add_buffer(other, "lent", random_tensor(AMP_F32, {2}, 1));
+    amp_parameters_add(other, "own", random_tensor(AMP_F32, {2}, 1));
+    lent->storage->read_only = true;
+    fails(args_of(other), AMP_ERROR_INVALID, "buffer 'lent'");
+    lent->storage->read_only = false;
+    amp_parameters_destroy(other);
     EXPECT_EQ(amp_data_parallel_create_call(nullptr), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"data_parallel_create: the struct is NULL"}));
     amp_data_parallel_destroy(nullptr);
@@ -297,10 +361,12 @@ TEST_F(Distributed, SharedOutAmongOne) {
     const std::vector<double> before = numbers_of(w_);
     EXPECT_EQ(amp_optimizer_step(o), AMP_OK) << amp_last_error();
     EXPECT_NE(numbers_of(w_), before);
-    amp_optimizer_destroy(o);
     amp_parameters *others = amp_parameters_create();
     amp_parameters_add(others, "other", random_tensor(AMP_F32, {2}, 1));
     a.parameters = others;
+    EXPECT_NE(amp_optimizer_add_group_call(o, &a), AMP_OK);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"optimizer_add_group: the optimizer is sharded"}));
+    amp_optimizer_destroy(o);
     o = amp_optimizer_create(AMP_ADAMW, &a);
     EXPECT_NE(amp_data_parallel_shard(ddp_, o), AMP_OK);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"data_parallel_shard: the ddp has no parameter 'other'"}));

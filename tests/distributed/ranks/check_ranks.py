@@ -39,6 +39,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual(status, 0, f"{words} with {count}: {out}{err}")
         lines = re.findall("^bits .*$", out, re.M)
         self.assertEqual((len(lines), len(set(lines))), (count or 1, 1), out)
+        self.assertEqual(set(re.findall(r"^stats size (\d+)$", out, re.M)) - {str(count or 1)}, set(), out)
         self.assertNotIn("changed", out)
         self.assertNotIn("has a gradient", out)
         return lines[0]
@@ -60,8 +61,12 @@ class Ranks(unittest.TestCase):
     def test_bf16_on_the_wire(self):
         loss = lambda line: float(re.search(r"loss ([\d.]+)", line)[1])
         want = loss(self.bits(0, "plain"))
+        sent = lambda count, name: int(re.search(r"bytes (\d+)", together(count, name)[1])[1])
         for count in COUNTS:
-            self.assertAlmostEqual(loss(self.bits(count, "bf16_wire")), want, delta=0.005)
+            bits = self.bits(count, "bf16_wire")
+            self.assertAlmostEqual(loss(bits), want, delta=0.005)
+            self.assertNotEqual(bits, self.bits(0, "plain"))
+        self.assertLess(sent(2, "bf16_wire"), 0.7 * sent(2, "sum"))
 
     def test_ranks_accumulate_alone(self):
         self.assertEqual(self.bits(1, "local"), self.bits(0, "plain"))
@@ -69,7 +74,9 @@ class Ranks(unittest.TestCase):
 
     def test_bytes_are_counted(self):
         out = together(2, "sum")[1]
-        for sent, through in re.findall(r"bytes (\d+) overlapped (\d+)", out):
+        told = re.findall(r"bytes (\d+) overlapped (\d+)", out)
+        self.assertEqual(len(told), 2)
+        for sent, through in told:
             self.assertGreater(int(sent), 20 * 4 * (37 * 19 + 7 * 37))
             self.assertLessEqual(int(through), int(sent))
         self.assertEqual(re.findall(r"overlapped (\d+)", together(2, "late")[1]), ["0", "0"])
@@ -90,6 +97,7 @@ class Ranks(unittest.TestCase):
         for count in COUNTS:
             states = [int(n) for n in re.findall(r"^states (\d+)$", together(count, "sharded")[1], re.M)]
             self.assertEqual((len(states), sum(states)), (count, 6), states)
+            self.assertTrue(count == 1 or max(states) < 6, states)
 
     # ---- Checkpoints
     def test_a_checkpoint_of_two_goes_on_with_any_number(self):
@@ -103,8 +111,11 @@ class Ranks(unittest.TestCase):
     def test_masters_go_through_a_checkpoint(self):
         want = self.bits(2, "save_masters", self.file)
         self.assertEqual(self.bits(2, "resume_masters", self.file), want)
+        loss = lambda line: float(re.search(r"loss ([\d.]+)", line)[1])
         for count in (1, 4):
-            self.bits(count, "resume_masters", self.file)
+            bits = self.bits(count, "resume_masters", self.file)
+            self.assertIn("step 5", bits)
+            self.assertAlmostEqual(loss(bits), loss(want), delta=0.005)
 
     def test_a_file_that_one_rank_cannot_read_changes_nothing(self):
         _, out, _ = together(2, "load_one", self.file)
@@ -131,6 +142,19 @@ class Ranks(unittest.TestCase):
         out = together(4, "uneven")[1]
         self.assertEqual(out.count("uneven: data_parallel_backward: ranks 0 and 1 do not stand at the same place"), 4, out)
         self.assertEqual(self.bits(4, "uneven"), self.bits(0, "plain"))
+
+    def test_a_step_that_not_all_can_make(self):
+        out = together(2, "uneven_step")[1]
+        self.assertEqual(out.count("uneven_step: optimizer_step: ranks 0 and 1 do not stand at the same place"), 2, out)
+        self.assertEqual(self.bits(2, "uneven_step"), self.bits(0, "plain"))
+        out = together(2, "failing_step")[1]
+        self.assertEqual(out.count("failing_step: optimizer_step: rank 1 of 2 failed: mm: 'input' is"), 2, out)
+        self.assertEqual(out.count("failing_step: mm: 'input' is"), 2, out)
+
+    def test_a_rank_does_not_save_its_part_alone(self):
+        out = together(2, "save_alone", self.file)[1]
+        self.assertEqual(out.count("save_alone: training_save: optimizer0 is sharded among processes"), 2, out)
+        self.assertFalse(os.path.exists(self.file))
 
     def test_models_that_differ(self):
         status, out, _ = together(4, "mismatch")

@@ -54,6 +54,9 @@ static const run_case cases[] = {
     {.name = "mismatch", .trouble = "mismatch"},
     {.name = "other_options", .trouble = "other_options"},
     {.name = "load_one", .trouble = "load_one", .shards = true},
+    {.name = "uneven_step", .trouble = "uneven_step", .shards = true},
+    {.name = "failing_step", .trouble = "failing_step", .shards = true},
+    {.name = "save_alone", .trouble = "save_alone", .shards = true},
     {.name = "killed", .trouble = "killed"},
     {.name = "leaves", .trouble = "leaves"},
     {.name = "leaves_failed", .trouble = "leaves_failed"},
@@ -170,6 +173,7 @@ static void report(const run *r) {
     if (!r->of->plain) {
         amp_data_parallel_stats s = {.struct_size = sizeof s};
         (void)amp_data_parallel_get_stats(r->ddp, &s);
+        printf("stats size %d\n", amp_distributed_size());
         printf("stats backwards %lld buckets %lld bytes %lld overlapped %lld\n", (long long)s.backwards,
                (long long)s.buckets, (long long)s.bytes, (long long)s.bytes_overlapped);
     }
@@ -220,6 +224,35 @@ static void hold_unevenly(run *r) {
     (void)amp_parameters_zero_grad(r->p);
 }
 
+/* Of one parameter rank 1 alone has taken the gradient away. */
+static void step_unevenly(run *r) {
+    go_back(r, amp_distributed_rank(), true);
+    const uint64_t before = bits_of(r->p, false);
+    if (amp_distributed_rank() == 1) (void)amp_tensor_zero_grad(r->b1);
+    (void)amp_optimizer_step(r->optimizer);
+    say_error("uneven_step");
+    if (bits_of(r->p, false) != before) printf("parameters have changed\n");
+    (void)amp_parameters_zero_grad(r->p);
+}
+
+/* On rank 1 something else has failed before the step, with a scaler and without. */
+static void fail_a_step(run *r) {
+    go_back(r, amp_distributed_rank(), true);
+    const uint64_t before = bits_of(r->p, false);
+    amp_scope_here();
+    (void)amp_grad_scaler_scale(r->scaler, amp_full(AMP_DIMS(1), amp_int(1)));
+    for (int i = 0; i < 2; i++) {
+        if (amp_distributed_rank() == 1) (void)amp_mm(r->w1, r->w1);
+        if (i == 0)
+            (void)amp_optimizer_step(r->optimizer);
+        else
+            (void)amp_grad_scaler_step(r->scaler, r->optimizer);
+        say_error("failing_step");
+    }
+    if (bits_of(r->p, false) != before) printf("parameters have changed\n");
+    (void)amp_parameters_zero_grad(r->p);
+}
+
 static void load_on_one(run *r, const amp_training *t) {
     (void)amp_data_parallel_save(r->ddp, t, r->file);
     const uint64_t before = bits_of(r->p, false);
@@ -252,6 +285,9 @@ static void get_into_trouble(run *r, const amp_training *t) {
     if (has_trouble(r, "mixed")) mix(r);
     if (has_trouble(r, "uneven")) hold_unevenly(r);
     if (has_trouble(r, "load_one")) load_on_one(r, t);
+    if (has_trouble(r, "uneven_step")) step_unevenly(r);
+    if (has_trouble(r, "failing_step")) fail_a_step(r);
+    if (has_trouble(r, "save_alone")) (void)amp_training_save(t, r->file), say_error("save_alone");
     if (has_trouble(r, "thread")) go_elsewhere(r);
     if (has_trouble(r, "killed") && is_one) raise(SIGKILL);
     if ((has_trouble(r, "leaves_failed") || has_trouble(r, "ends_failed")) && is_one) (void)amp_mm(r->w1, r->w1);
