@@ -52,25 +52,26 @@ static void read_attribute(const amp_onnx_graph *graph, const amp_onnx_attribute
     }
 }
 
-/* The value can be read by node number `node`. */
+/* The value can be read by node number `node`; −1: by one that is not run. */
 static void check_use(const amp_onnx_graph *graph, const unsigned char *made, int value, int node) {
     check(value >= 0 && value < graph->value_count && made[value] && graph->values[value].last_use >= node);
 }
 
 static void read_node(const amp_onnx_graph *graph, unsigned char *made, int number, int depth) {
     const amp_onnx_node *n = &graph->nodes[number];
+    const int when = amp_onnx_node_is_needed(graph, n) ? number : -1;
     read_text(n->name);
     read_text(n->type);
     read_text(n->domain);
     check(!n->op);
     for (int i = 0; i < n->input_count; i++) {
-        if (n->inputs[i] != -1) check_use(graph, made, n->inputs[i], number);
+        if (n->inputs[i] != -1) check_use(graph, made, n->inputs[i], when);
     }
     for (int i = 0; i < n->attribute_count; i++) {
         const amp_onnx_attribute *a = &n->attributes[i];
         read_attribute(graph, a, depth);
         if (a->kind != AMP_ONNX_GRAPH) continue;
-        for (int k = 0; k < a->as.graph->capture_count; k++) check_use(graph, made, a->as.graph->captured[k], number);
+        for (int k = 0; k < a->as.graph->capture_count; k++) check_use(graph, made, a->as.graph->captured[k], when);
     }
     if (n->function) {
         check(!n->function->outer && !n->function->capture_count && n->function->input_count == n->input_count &&

@@ -311,4 +311,19 @@ TEST_F(OnnxLayers, RegionsOfNoSampleAreRefused) {
         AMP_ERROR_INVALID, {"region 0 is of no sample"}));
 }
 
+// A few bytes that would compute for half a minute.
+TEST_F(OnnxLayers, RegionsOfTooManySamplesAreRefused) {
+    amp_tensor *x = tensor(AMP_F32, {1, 1, 4, 4}), *roi = tensor(AMP_F32, {1, 4}, {0, 0, 2, 2});
+    const auto align = [&](int64_t extent, int64_t ratio) {
+        return Node{"RoiAlign",
+                    16,
+                    {x, roi, tensor(AMP_I64, {1}, {0})},
+                    {int_attribute("output_height", extent), int_attribute("output_width", extent),
+                     int_attribute("sampling_ratio", ratio)}};
+    };
+    EXPECT_TRUE(fails(align(20, 2303), AMP_ERROR_INVALID, {"region 0 has too many samples"}));
+    EXPECT_EQ(run(align(20, 16)).size(), 1u) << amp_last_error();
+    EXPECT_EQ(run(align(1, 2303)).size(), 1u) << amp_last_error();
+}
+
 } // namespace

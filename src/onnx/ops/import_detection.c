@@ -267,6 +267,7 @@ typedef struct regions {
     const float *x, *rois;
     int64_t n, channels, height, width, count, out_height, out_width, columns; /* columns: numbers of a region */
     double scale;
+    double samples; /* that are left to RoiAlign */
     float *y;
 } regions;
 
@@ -344,8 +345,8 @@ static float sample_bin(const regions *p, const float *plane, const double from[
 }
 
 /* Region r, of sample `b`. shift: what a place's number is less than its distance from the border. */
-static amp_status align_region(const amp_onnx_step *s, const regions *p, int64_t r, int64_t b, double shift,
-                               int64_t ratio, bool maximum) {
+static amp_status align_region(const amp_onnx_step *s, regions *p, int64_t r, int64_t b, double shift, int64_t ratio,
+                               bool maximum) {
     const int64_t extents[2] = {p->out_height, p->out_width};
     double begin[2], size[2];
     int64_t grid[2];
@@ -358,6 +359,8 @@ static amp_status align_region(const amp_onnx_step *s, const regions *p, int64_t
         if (!(samples < 4096)) return amp_onnx_fail(s, AMP_ERROR_INVALID, "region %lld is too large", (long long)r);
         grid[d] = samples > 0 ? (int64_t)samples : 0;
     }
+    p->samples -= (double)(grid[0] * grid[1] * extents[0] * extents[1]) * (double)p->channels;
+    if (p->samples < 0) return amp_onnx_fail(s, AMP_ERROR_INVALID, "region %lld has too many samples", (long long)r);
     float *y = p->y + r * p->channels * extents[0] * extents[1];
     for (int64_t c = 0; c < p->channels; c++) {
         const float *plane = p->x + (b * p->channels + c) * p->height * p->width;
@@ -369,6 +372,13 @@ static amp_status align_region(const amp_onnx_step *s, const regions *p, int64_t
         }
     }
     return AMP_OK;
+}
+
+/* Of all regions: 16 × 16 of each element of the result, or, as where the ratio is left open, each region twice the image
+ * each way. A few bytes of a file cannot ask for hours so. */
+static double most_samples(const regions *p) {
+    const double results = (double)p->out_height * (double)p->out_width, image = (double)p->height * (double)p->width;
+    return 0x1p24 + (256 * results + 4 * image) * (double)p->count * (double)p->channels;
 }
 
 /* `to`: the default of coordinate_transformation_mode. The maximum is of the shares of single elements, as in ONNX. */
@@ -385,6 +395,7 @@ amp_status onnx_roi_align(amp_onnx_step *s) {
     if (!samples) return amp_pending_error();
     const int64_t given = amp_onnx_read_ints(s, indices, samples, p.count);
     if (given < 0) return amp_pending_error();
+    p.samples = most_samples(&p);
     for (int64_t r = 0; r < p.count; r++) {
         if (given != p.count || samples[r] < 0 || samples[r] >= p.n) {
             return amp_onnx_fail(s, AMP_ERROR_INVALID, "region %lld is of no sample of the input", (long long)r);
