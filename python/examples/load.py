@@ -40,6 +40,14 @@ def bodies(inputs, count, seed):
 
 
 def client(url, requests, start, end, times, errors):
+    """send_all, which ends at the first error with a sentence."""
+    try:
+        send_all(url, requests, start, end, times, errors)
+    except (OSError, http.client.HTTPException) as error:
+        errors.append(f"{type(error).__name__}: {error}")
+
+
+def send_all(url, requests, start, end, times, errors):
     """One after the other, on one connection; those that were sent between start and end count."""
     connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
     now, i = time.monotonic(), 0

@@ -111,6 +111,20 @@ def run_batch(run, requests, step):
 
 
 # ---- Requests ----
+def array_of(name, given, dtype):
+    """The values as the model takes them: floating ones are rounded, integers must be some."""
+    try:
+        with np.errstate(invalid="ignore"):  # compared below
+            values = np.asarray(given)
+            made = np.asarray(values, dtype, order="C")
+    except (TypeError, OverflowError, ValueError) as error:
+        raise ValueError(f"{name} is no array of {np.dtype(dtype)}: {error}") from error
+    is_same = np.issubdtype(made.dtype, np.inexact) or np.array_equal(made, values)
+    if values.dtype.kind not in "biuf" or not is_same:
+        raise ValueError(f"{name} is no array of {np.dtype(dtype)}: it holds {values.dtype} that are none")
+    return made
+
+
 def decode(body, is_json, dtypes):
     """{input: array} in the model's order. A ValueError says what is wrong with a request."""
     try:
@@ -120,7 +134,7 @@ def decode(body, is_json, dtypes):
         raise ValueError(f"a request is {form} that has inputs by name: {error}") from error
     if set(given) != set(dtypes):
         raise ValueError(f"the inputs are {', '.join(dtypes)}, not {', '.join(given)}")
-    arrays = {name: np.asarray(given[name], dtype, order="C") for name, dtype in dtypes.items()}
+    arrays = {name: array_of(name, given[name], dtype) for name, dtype in dtypes.items()}
     if len({x.shape[:1] for x in arrays.values()}) != 1 or not all(x.shape and len(x) for x in arrays.values()):
         shapes = ", ".join(str(list(x.shape)) for x in arrays.values())
         raise ValueError(f"all inputs need one first extent of at least 1, not {shapes}")

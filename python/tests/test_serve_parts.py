@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+import load  # pylint: disable=wrong-import-position
 import serve  # pylint: disable=wrong-import-position
 
 DTYPES = {"ids": np.dtype("int64"), "scale": np.dtype("float32")}
@@ -81,13 +82,25 @@ class Requests(unittest.TestCase):
         for text, why in (('{"ids": [[1]]}', "the inputs are ids, scale, not ids"), ("[1]", "by name"), ("nonsense", ""),
                           ('{"ids": [[1]], "scale": 2}', "first extent"), ('{"ids": [], "scale": []}', "first extent"),
                           ('{"ids": [[1]], "scale": [[1], [2]]}', r"first extent of at least 1, not \[1, 1\], \[2, 1\]"),
-                          ('{"ids": [["a"]], "scale": [[1]]}', "invalid literal"), ("3", "by name"),
+                          ('{"ids": [["a"]], "scale": [[1]]}', "ids is no array of int64: invalid literal"), ("3", "by name"),
+                          ('{"ids": null, "scale": [[1]]}', "ids is no array of int64"),
+                          ('{"ids": [[1.7]], "scale": [[1]]}', "ids is no array of int64: it holds float64"),
+                          ('{"ids": [[1e400]], "scale": [[1]]}', "ids is no array of int64"),
+                          ('{"ids": [[1180591620717411303424]], "scale": [[1]]}', "ids is no array of int64"),
+                          ('{"ids": [[1]], "scale": [[{}]]}', "scale is no array of float32"),
                           ('{"ids": [[1], [1, 2]], "scale": [[1], [1]]}', "")):
             with self.subTest(text), self.assertRaisesRegex(ValueError, why):
                 serve.decode(text.encode(), True, DTYPES)
         for body in (b"", b"PK\3\4", b"\x93NUMPY", b"nonsense"):
             with self.subTest(body), self.assertRaises(ValueError):
                 serve.decode(body, False, DTYPES)
+
+
+class Load(unittest.TestCase):
+    def test_a_server_that_is_not_there(self):
+        result = load.load("http://127.0.0.1:9/", ["ids=i64:1x4:9"], clients=2, seconds=0.1, warm=0)
+        self.assertEqual((result["requests"], len(result["errors"])), (0, 1))
+        self.assertIn("ConnectionRefusedError", result["errors"][0])
 
 
 if __name__ == "__main__":

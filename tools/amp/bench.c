@@ -145,7 +145,7 @@ static int run_turn(bench *b, bench_worker *workers, int isa) {
     int code = AMP_EXIT_OK;
     for (int i = 0; !code && i < places; i++) code = bench_worker_begin(&workers[isa * places + i]);
     for (int i = 0; !code && i < places; i++)
-        code = bench_worker_take(&workers[isa * places + i], &b->rows[isa * b->thread_count]);
+        code = bench_worker_take(&workers[isa * places + i], &b->rows[isa * b->thread_count], places - i);
     return code;
 }
 

@@ -40,8 +40,9 @@ typedef struct bench_worker {
 int bench_worker_start(bench_worker *w);
 /* One turn: a slice of time for each number of threads and each kind. */
 int bench_worker_begin(bench_worker *w);
-/* … is over; its times are added to the rows. */
-int bench_worker_take(bench_worker *w, bench_row *rows);
+/* … is over; its times are added to the rows, which hold at most --runs: of what is left its share among `places`, this
+ * one and those behind it that fill the same rows. */
+int bench_worker_take(bench_worker *w, bench_row *rows, int places);
 /* May be called for one that never began. */
 int bench_worker_end(bench_worker *w);
 

@@ -125,15 +125,21 @@ static bool add_times(run_times *to, const double *ms, int count, int64_t most) 
     return true;
 }
 
-int bench_worker_take(bench_worker *w, bench_row *rows) {
+/* How many times there are when a place, with `places` to come that fill the row alike, has added its own. */
+static int64_t count_after(int64_t count, int64_t most, int places) {
+    const int64_t left = most > count ? most - count : 0;
+    return count + left / places + (left % places != 0);
+}
+
+int bench_worker_take(bench_worker *w, bench_row *rows, int places) {
     static turn t;
     const int code = await_turn(w, &t);
     if (code) return code;
     for (int thread = 0; thread < w->bench->thread_count; thread++) {
         for (int kind = 0; kind < RUN_KINDS; kind++) {
-            if (!add_times(&rows[thread].times[kind], t.ms[thread][kind], t.counts[thread][kind],
-                           w->bench->options.runs))
-                return run_no_memory();
+            run_times *to = &rows[thread].times[kind];
+            const int64_t most = count_after(to->count, w->bench->options.runs, places);
+            if (!add_times(to, t.ms[thread][kind], t.counts[thread][kind], most)) return run_no_memory();
         }
     }
     return AMP_EXIT_OK;
