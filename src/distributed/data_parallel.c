@@ -170,20 +170,15 @@ static amp_status fill(amp_data_parallel *d, const amp_data_parallel_args *given
 }
 
 /* ---- One model in all ranks -------------------------------------------------------------------------------------- */
-static uint64_t mixed(uint64_t mark, uint64_t more) {
-    mark = (mark ^ more) * 0x9e3779b97f4a7c15u;
-    return mark ^ mark >> 29;
-}
-
 static uint64_t mark_of(const amp_parameter *p) {
-    uint64_t mark = mixed((uint64_t)p->is_buffer + 1, (uint64_t)p->tensor->dtype);
-    for (const char *c = p->name; *c; c++) mark = mixed(mark, (unsigned char)*c);
-    for (int i = 0; i < p->tensor->rank; i++) mark = mixed(mark, (uint64_t)p->tensor->shape[i] + 1);
+    uint64_t mark = amp_world_mix((uint64_t)p->is_buffer + 1, (uint64_t)p->tensor->dtype);
+    for (const char *c = p->name; *c; c++) mark = amp_world_mix(mark, (unsigned char)*c);
+    for (int i = 0; i < p->tensor->rank; i++) mark = amp_world_mix(mark, (uint64_t)p->tensor->shape[i] + 1);
     return mark;
 }
 
 static uint64_t mark_of_options(const amp_data_parallel *d) {
-    return mixed(mixed((uint64_t)d->wire * 4 + (uint64_t)d->reduction, (uint64_t)d->bucket_bytes), 7);
+    return amp_world_mix(amp_world_mix((uint64_t)d->wire * 4 + (uint64_t)d->reduction, (uint64_t)d->bucket_bytes), 7);
 }
 
 /* The first place where two ranks differ, in words for both. */
@@ -334,7 +329,7 @@ static amp_status give_rest(amp_data_parallel *d) {
 /* Which gradients the ranks hold is a part of the sum, and must be the same. */
 static uint64_t mark_of_held(const amp_data_parallel *d) {
     uint64_t mark = (uint64_t)d->stats.backwards + 1;
-    for (int i = 0; i < d->count; i++) mark = mixed(mark, d->items[i].held == AMP_HELD_REDUCED ? 2 : 1);
+    for (int i = 0; i < d->count; i++) mark = amp_world_mix(mark, d->items[i].held == AMP_HELD_REDUCED ? 2 : 1);
     return mark;
 }
 

@@ -41,8 +41,7 @@ static uint64_t mark_of_gradients(const amp_optimizer *o) {
     uint64_t mark = (uint64_t)o->count + 1;
     for (int64_t i = 0; i < o->count; i++) {
         const bool is_there = amp_trained_gradient(o, &o->items[i]) != NULL;
-        mark = (mark ^ ((uint64_t)is_there + 1)) * 0x9e3779b97f4a7c15u;
-        mark ^= mark >> 29;
+        mark = amp_world_mix(mark, (uint64_t)is_there + 1);
     }
     return mark;
 }

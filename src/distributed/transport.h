@@ -35,7 +35,6 @@ typedef struct amp_transport {
     bool (*wait)(amp_transfer *transfer);
     /* The bytes of rank `root` are everybody's. */
     bool (*broadcast)(void *bytes, size_t count, int root);
-    bool (*barrier)(void);
     /* Ends all processes of the group with that exit status. */
     void (*abort)(int status);
     /* Leaves the group. */

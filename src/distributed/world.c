@@ -186,10 +186,10 @@ amp_status amp_distributed_barrier(void) {
     return amp_world_agree("distributed_barrier", amp_pending_error(), 0);
 }
 
-/* A number of the shape and dtype, which is never 0. */
+/* Of the shape and dtype. */
 static uint64_t mark_of(const amp_tensor *t, uint64_t more) {
-    uint64_t mark = more * 31 + (uint64_t)t->dtype + 1;
-    for (int i = 0; i < t->rank; i++) mark = mark * 0x9e3779b97f4a7c15u + (uint64_t)t->shape[i] + 1;
+    uint64_t mark = amp_world_mix(more, (uint64_t)t->dtype + 1);
+    for (int i = 0; i < t->rank; i++) mark = amp_world_mix(mark, (uint64_t)t->shape[i] + 1);
     return mark;
 }
 

@@ -14,6 +14,12 @@ typedef struct amp_world {
     int rank, size;
 } amp_world;
 
+/* A mark of what it was of before, and one number more. */
+static inline uint64_t amp_world_mix(uint64_t mark, uint64_t more) {
+    mark = (mark ^ more) * 0x9e3779b97f4a7c15u;
+    return mark ^ mark >> 29;
+}
+
 /* A process by itself: what it sends arrives. */
 extern const amp_transport amp_transport_alone;
 

@@ -133,10 +133,6 @@ static bool broadcast(void *bytes, size_t count, int root) {
     return true;
 }
 
-static bool barrier(void) {
-    return succeeds("MPI_Barrier", MPI_Barrier(everybody));
-}
-
 static void abort_all(int status) {
     int is_over = 0;
     if (MPI_Finalized(&is_over) == MPI_SUCCESS && !is_over) (void)MPI_Abort(MPI_COMM_WORLD, status);
@@ -163,7 +159,6 @@ const amp_transport *amp_mpi_module(void) {
                                         .test = test,
                                         .wait = wait_for,
                                         .broadcast = broadcast,
-                                        .barrier = barrier,
                                         .abort = abort_all,
                                         .finish = finish,
                                         .error = error};
