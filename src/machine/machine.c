@@ -59,10 +59,12 @@ static int first_sibling(int cpu) {
     return isdigit((unsigned char)*line) ? atoi(line) : cpu;
 }
 
-/* Where variables (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY) pin threads, the OpenMP runtime has pinned the first one
- * before main: what it may run on is its place, while the process has all places. */
+/* Where variables (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY) pin threads, the OpenMP runtime has pinned the first
+ * one before main: what it may run on is its place, while the process has all places. Where nothing pins, the places
+ * say nothing: libgomp has none then, and libomp one with all CPUs of the time it was loaded. */
 static void add_places(cpu_set_t *allowed, size_t size) {
     static int cpus[MAX_CPUS];
+    if (omp_get_proc_bind() == omp_proc_bind_false) return;
     for (int place = 0; place < omp_get_num_places(); place++) {
         const int count = omp_get_place_num_procs(place);
         if (count < 1 || count > MAX_CPUS) continue;
