@@ -103,18 +103,24 @@ inline Expected reference(const Config &c, const std::vector<double> &x, const s
                     meets && o[d] >= 0 && o[d] < spatial[d] && (c.transposed || (sum >= 0 && sum % c.stride[d] == 0));
             }
             if (!meets) continue;
+            const int64_t pixel = flat(i, c.in), tap = flat(k, c.kernel), to = flat(o, spatial);
+            // From a weight's channel of input, and of output, to the next.
+            const int64_t in_step = c.transposed ? c.out_channels * taps : taps;
+            const int64_t out_step = c.transposed ? taps : c.in_channels * taps;
             for (int64_t n = 0; n < c.batch * c.groups; n++) {
-                const int64_t g = n % c.groups;
+                const double *xs = x.data() + n * c.in_channels * sources + pixel;
+                const double *group = w.data() + n % c.groups * c.out_channels * c.in_channels * taps + tap;
                 for (int64_t a = 0; a < c.out_channels; a++) {
+                    const double *ws = group + a * out_step;
+                    double sum = 0, magnitude = 0;
                     for (int64_t b = 0; b < c.in_channels; b++) {
-                        const int64_t row = c.transposed ? (g * c.in_channels + b) * c.out_channels + a
-                                                         : (g * c.out_channels + a) * c.in_channels + b;
-                        const double term = x[size_t((n * c.in_channels + b) * sources + flat(i, c.in))] *
-                                            w[size_t(row * taps + flat(k, c.kernel))];
-                        const size_t at = size_t((n * c.out_channels + a) * pixels + flat(o, spatial));
-                        y.values[at] += term;
-                        y.magnitudes[at] += std::fabs(term);
+                        const double term = xs[b * sources] * ws[b * in_step];
+                        sum += term;
+                        magnitude += std::fabs(term);
                     }
+                    const size_t at = size_t((n * c.out_channels + a) * pixels + to);
+                    y.values[at] += sum;
+                    y.magnitudes[at] += magnitude;
                 }
             }
         } while (next_index(&k, c.kernel));
