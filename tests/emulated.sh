@@ -22,14 +22,19 @@ if [ -z "${AMP_EMULATOR:-}" ]; then
     exit 77
 fi
 
-# AMP_EXPECT_ISA makes test_machine fail where the emulator, or our detection, would let every other test skip.
+# AMP_EXPECT_ISA makes test_machine fail where the emulator, or our detection, would let every other test skip. The rows
+# of a table that are AVX-512's compute the same on every machine that has them: the one with AMX sees them all.
 each='
 export AMP_EXPECT_ISA=$1
 shift
 status=0
 while [ $# -gt 0 ]; do
-    echo "== $1 --gtest_filter=$2"
-    "$1" --gtest_filter="$2" || status=1
+    filter=$2
+    if [ $AMP_EXPECT_ISA != amx ]; then
+        case $filter in *-*) filter="$filter:*/*avx512*" ;; *) filter="$filter-*/*avx512*" ;; esac
+    fi
+    echo "== $1 --gtest_filter=$filter"
+    "$1" --gtest_filter="$filter" || status=1
     shift 2
 done
 exit $status'
