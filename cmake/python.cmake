@@ -33,14 +33,14 @@ target_compile_options(amp_python PRIVATE -Wno-pedantic) # the slots of types ar
 set_target_properties(amp_python PROPERTIES OUTPUT_NAME _amp LIBRARY_OUTPUT_DIRECTORY ${python_dir}/amp
     C_VISIBILITY_PRESET hidden)
 
-# What is written in Python is linked to, so that an edit needs no build.
-file(GLOB python_files CONFIGURE_DEPENDS python/amp/*.py python/amp/*.pyi python/amp/py.typed)
-file(MAKE_DIRECTORY ${python_dir}/amp)
-foreach(file IN LISTS python_files)
-    get_filename_component(name ${file} NAME)
-    file(CREATE_LINK ${file} ${python_dir}/amp/${name} SYMBOLIC)
-endforeach()
-
-# For the wheel (python/backend.py), which has its own tree.
+# What is written in Python is linked to, so that an edit needs no build. For the wheel (python/backend.py), which has its own
+# tree, all is installed under amp.
 install(TARGETS amp_python LIBRARY DESTINATION amp COMPONENT python EXCLUDE_FROM_ALL)
-install(FILES ${python_files} DESTINATION amp COMPONENT python EXCLUDE_FROM_ALL)
+file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/python
+    python/amp/*.py python/amp/*.pyi python/amp/py.typed)
+foreach(file IN LISTS python_files)
+    get_filename_component(folder ${file} DIRECTORY)
+    file(MAKE_DIRECTORY ${python_dir}/${folder})
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/python/${file} ${python_dir}/${file} SYMBOLIC)
+    install(FILES python/${file} DESTINATION ${folder} COMPONENT python EXCLUDE_FROM_ALL)
+endforeach()

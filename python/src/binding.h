@@ -68,6 +68,33 @@ void arguments_end(arguments *a);
  * exception. */
 int tensor_array(PyObject *sequence, const char *what, amp_tensor ***array, Py_ssize_t *count, PyObject **tuple);
 
+/* ---- Options, lists and states of training ------------------------------------------------------------------------- */
+/* FLOAT, INT and BOOL are amp_opt_…, FLAG a bool, DIMS an amp_dims, FLOATS an amp_floats. */
+typedef enum option_kind { OPTION_FLOAT, OPTION_BOOL, OPTION_FLAG, OPTION_INT, OPTION_DIMS, OPTION_FLOATS } option_kind;
+typedef struct option {
+    const char *name;
+    size_t offset;
+    option_kind kind;
+} option; /* a table ends with one of no name */
+
+#define OPTION(type, kind, field)                                                                                      \
+    { #field, offsetof(type, field), OPTION_##kind }
+
+/* Every entry of a dict into its field; an unknown one is a TypeError. −1 with an exception. */
+int set_options(const char *what, const option *table, void *options, PyObject *dict);
+
+/* Tensors under their numbers, from `first` on, as libamp's list; NULL with an exception. */
+amp_parameters *parameter_list(PyObject *sequence, int64_t first);
+
+/* Of a state that was asked for just now, which it frees; NULL with the thread's error. */
+PyObject *state_dict(amp_state state);
+typedef amp_status (*state_taker)(void *owner, const char *const *names, amp_tensor *const *tensors, int64_t count);
+PyObject *load_state_dict(PyObject *dict, state_taker take, void *owner);
+
+/* The optimizer inside of amp.optim's, a new reference; NULL with a TypeError. */
+PyObject *inner_optimizer(PyObject *optimizer);
+amp_optimizer *optimizer_of(PyObject *inner);
+
 /* ---- Arrays ------------------------------------------------------------------------------------------------------ */
 /* A tensor over an object's buffer (PEP 3118), without a copy. dtype AMP_DTYPE_NONE: what its format says. */
 PyObject *tensor_from_buffer(PyObject *object, amp_dtype dtype);
@@ -83,6 +110,8 @@ int add_ops(PyObject *module);
 int add_generator(PyObject *module);
 int add_graph(PyObject *module);
 int add_training(PyObject *module);
+int add_schedulers(PyObject *module);
+int add_lbfgs(PyObject *module);
 
 /* A heap type of the module, also kept in *type. */
 int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **type);

@@ -10,7 +10,8 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "amp._a
                                         .m_doc = "libamp for Python: what amp is made of.", .m_size = -1};
 
 typedef int (*part)(PyObject *module);
-static const part parts[] = {add_errors, add_dtypes, add_tensor, add_ops, add_generator, add_graph, add_training};
+static const part parts[] = {add_errors, add_dtypes,   add_tensor,     add_ops,  add_generator,
+                             add_graph,  add_training, add_schedulers, add_lbfgs};
 static PyMethodDef *const functions[] = {array_functions, mode_functions, file_functions, train_functions};
 
 static int fill(PyObject *module) {

@@ -3,66 +3,7 @@
 
 static PyTypeObject *optimizer_type, *scaler_type;
 
-/* ---- Options of structs by name ------------------------------------------------------------------------------------------ */
-typedef enum option_kind { OPTION_FLOAT, OPTION_BOOL, OPTION_FLAG, OPTION_INT } option_kind;
-typedef struct option {
-    const char *name;
-    size_t offset;
-    option_kind kind;
-} option;
-
-static int set_option(const option *o, void *options, PyObject *value) {
-    void *field = (char *)options + o->offset;
-    const double number = o->kind == OPTION_FLOAT ? PyFloat_AsDouble(value) : 0;
-    const int64_t whole = o->kind == OPTION_INT ? PyLong_AsLongLong(value) : 0;
-    const int truth = o->kind == OPTION_BOOL || o->kind == OPTION_FLAG ? PyObject_IsTrue(value) : 0;
-    if (PyErr_Occurred()) return -1;
-    switch (o->kind) {
-    case OPTION_FLOAT: *(amp_opt_float *)field = (amp_opt_float)AMP_SET(number); break;
-    case OPTION_INT: *(amp_opt_int *)field = (amp_opt_int)AMP_SET(whole); break;
-    case OPTION_BOOL: *(amp_opt_bool *)field = (amp_opt_bool)AMP_SET(truth != 0); break;
-    case OPTION_FLAG: *(bool *)field = truth != 0; break;
-    }
-    return 0;
-}
-
-/* Every entry of a dict into its field; an unknown one is a TypeError. */
-static int set_options(const char *what, const option *table, void *options, PyObject *dict) {
-    PyObject *key = NULL, *value = NULL;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(dict, &position, &key, &value)) {
-        const option *o = table;
-        while (o->name && PyUnicode_CompareWithASCIIString(key, o->name) != 0) o++;
-        if (!o->name) {
-            PyErr_Format(PyExc_TypeError, "%s: there is no option %R", what, key);
-            return -1;
-        }
-        if (set_option(o, options, value) < 0) return -1;
-    }
-    return 0;
-}
-
-/* ---- Lists of parameters --------------------------------------------------------------------------------------------------- */
-/* Tensors under their numbers, from `first` on, as libamp's list; NULL with an exception. */
-static amp_parameters *parameter_list(PyObject *sequence, int64_t first) {
-    amp_tensor **tensors = NULL;
-    PyObject *tuple = NULL;
-    Py_ssize_t count = 0;
-    if (tensor_array(sequence, "parameters", &tensors, &count, &tuple) < 0) return NULL;
-    amp_parameters *list = amp_parameters_create();
-    for (Py_ssize_t i = 0; list && i < count; i++) {
-        char name[24];
-        PyOS_snprintf(name, sizeof name, "%lld", (long long)(first + i));
-        if (amp_parameters_add(list, name, tensors[i])) continue;
-        amp_parameters_destroy(list);
-        list = NULL;
-    }
-    if (!list) (void)raise_error();
-    PyMem_Free(tensors);
-    Py_DECREF(tuple);
-    return list;
-}
-
+/* ---- Clipping ------------------------------------------------------------------------------------------------------- */
 static PyObject *clip_grad_norm(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *parameters = NULL;
@@ -96,8 +37,17 @@ typedef struct optimizer_object {
     PyObject_HEAD amp_optimizer *optimizer;
 } optimizer_object;
 
-static amp_optimizer *optimizer_of(PyObject *self) {
+amp_optimizer *optimizer_of(PyObject *self) {
     return ((optimizer_object *)self)->optimizer;
+}
+
+PyObject *inner_optimizer(PyObject *optimizer) {
+    PyObject *inner = PyObject_GetAttrString(optimizer, "_optimizer");
+    if (inner && Py_TYPE(inner) == optimizer_type) return inner;
+    Py_XDECREF(inner);
+    PyErr_Clear();
+    return PyErr_Format(PyExc_TypeError, "an optimizer of amp.optim is wanted, but a %s was given",
+                        Py_TYPE(optimizer)->tp_name);
 }
 
 static const struct {
@@ -109,27 +59,25 @@ static const struct {
     {"NAdam", AMP_NADAM},     {"RAdam", AMP_RADAM},     {"Adamax", AMP_ADAMAX},
 };
 
-#define OPTION(kind, field)                                                                                            \
-    { #field, offsetof(amp_optimizer_args, field), OPTION_##kind }
 static const option optimizer_options[] = {
-    OPTION(FLOAT, lr),
-    OPTION(FLOAT, weight_decay),
-    OPTION(FLOAT, momentum),
-    OPTION(FLOAT, dampening),
-    OPTION(FLOAT, beta1),
-    OPTION(FLOAT, beta2),
-    OPTION(FLOAT, eps),
-    OPTION(FLOAT, alpha),
-    OPTION(FLOAT, rho),
-    OPTION(FLOAT, lr_decay),
-    OPTION(FLOAT, initial_accumulator_value),
-    OPTION(FLOAT, momentum_decay),
-    OPTION(BOOL, nesterov),
-    OPTION(BOOL, amsgrad),
-    OPTION(BOOL, centered),
-    OPTION(BOOL, decoupled_weight_decay),
-    OPTION(BOOL, maximize),
-    OPTION(FLAG, master_weights),
+    OPTION(amp_optimizer_args, FLOAT, lr),
+    OPTION(amp_optimizer_args, FLOAT, weight_decay),
+    OPTION(amp_optimizer_args, FLOAT, momentum),
+    OPTION(amp_optimizer_args, FLOAT, dampening),
+    OPTION(amp_optimizer_args, FLOAT, beta1),
+    OPTION(amp_optimizer_args, FLOAT, beta2),
+    OPTION(amp_optimizer_args, FLOAT, eps),
+    OPTION(amp_optimizer_args, FLOAT, alpha),
+    OPTION(amp_optimizer_args, FLOAT, rho),
+    OPTION(amp_optimizer_args, FLOAT, lr_decay),
+    OPTION(amp_optimizer_args, FLOAT, initial_accumulator_value),
+    OPTION(amp_optimizer_args, FLOAT, momentum_decay),
+    OPTION(amp_optimizer_args, BOOL, nesterov),
+    OPTION(amp_optimizer_args, BOOL, amsgrad),
+    OPTION(amp_optimizer_args, BOOL, centered),
+    OPTION(amp_optimizer_args, BOOL, decoupled_weight_decay),
+    OPTION(amp_optimizer_args, BOOL, maximize),
+    OPTION(amp_optimizer_args, FLAG, master_weights),
     {0},
 };
 
@@ -214,36 +162,13 @@ static PyObject *optimizer_group_count(PyObject *self, PyObject *unused) {
 
 static PyObject *optimizer_state(PyObject *self, PyObject *unused) {
     (void)unused;
-    const amp_state state = amp_optimizer_state(optimizer_of(self));
-    if (amp_last_status() != AMP_OK) return raise_error();
-    PyObject *dict = PyDict_New();
-    for (int64_t i = 0; dict && i < state.count; i++) {
-        PyObject *tensor = tensor_wrap_borrowed(state.tensors[i]);
-        if (!tensor || PyDict_SetItemString(dict, state.names[i], tensor) < 0) Py_CLEAR(dict);
-        Py_XDECREF(tensor);
-    }
-    amp_state_free(state);
-    return dict;
+    return state_dict(amp_optimizer_state(optimizer_of(self)));
 }
-
+static amp_status take_state(void *optimizer, const char *const *names, amp_tensor *const *tensors, int64_t count) {
+    return amp_optimizer_load_state(optimizer, names, tensors, count);
+}
 static PyObject *optimizer_load_state(PyObject *self, PyObject *dict) {
-    if (!PyDict_Check(dict)) return PyErr_Format(PyExc_TypeError, "load_state_dict: a dict of tensors is wanted");
-    const Py_ssize_t count = PyDict_GET_SIZE(dict);
-    const char **names = PyMem_Calloc((size_t)count + 1, sizeof *names);
-    amp_tensor **tensors = PyMem_Calloc((size_t)count + 1, sizeof *tensors);
-    PyObject *key = NULL, *value = NULL;
-    Py_ssize_t position = 0, n = 0;
-    while (names && tensors && PyDict_Next(dict, &position, &key, &value)) {
-        names[n] = PyUnicode_AsUTF8(key);
-        if (!names[n] || !is_tensor(value)) break;
-        tensors[n++] = tensor_of(value);
-    }
-    PyObject *result = n == count && names && tensors
-                           ? none_or_error(amp_optimizer_load_state(optimizer_of(self), names, tensors, count))
-                           : PyErr_Format(PyExc_TypeError, "load_state_dict: names and tensors are wanted");
-    PyMem_Free(names);
-    PyMem_Free(tensors);
-    return result;
+    return load_state_dict(dict, take_state, optimizer_of(self));
 }
 
 static PyMethodDef optimizer_methods[] = {
@@ -273,15 +198,13 @@ static amp_grad_scaler *scaler_of(PyObject *self) {
     return ((scaler_object *)self)->scaler;
 }
 
-#define SCALER_OPTION(kind, field)                                                                                     \
-    { #field, offsetof(amp_grad_scaler_args, field), OPTION_##kind }
 static const option scaler_options[] = {
-    SCALER_OPTION(FLOAT, init_scale),
-    SCALER_OPTION(FLOAT, growth_factor),
-    SCALER_OPTION(FLOAT, backoff_factor),
-    SCALER_OPTION(INT, growth_interval),
-    SCALER_OPTION(BOOL, enabled),
-    SCALER_OPTION(FLOAT, min_scale),
+    OPTION(amp_grad_scaler_args, FLOAT, init_scale),
+    OPTION(amp_grad_scaler_args, FLOAT, growth_factor),
+    OPTION(amp_grad_scaler_args, FLOAT, backoff_factor),
+    OPTION(amp_grad_scaler_args, INT, growth_interval),
+    OPTION(amp_grad_scaler_args, BOOL, enabled),
+    OPTION(amp_grad_scaler_args, FLOAT, min_scale),
     {0},
 };
 
@@ -308,14 +231,6 @@ static PyObject *scaler_scale(PyObject *self, PyObject *loss) {
     if (!is_tensor(loss)) return PyErr_Format(PyExc_TypeError, "scale: the loss must be a Tensor");
     amp_tensor *scaled = amp_grad_scaler_scale(scaler_of(self), tensor_of(loss));
     return scaled == tensor_of(loss) ? Py_NewRef(loss) : tensor_wrap(scaled);
-}
-
-/* The optimizer inside of amp.optim's. */
-static PyObject *inner_optimizer(PyObject *optimizer) {
-    PyObject *inner = PyObject_GetAttrString(optimizer, "_optimizer");
-    if (inner && Py_TYPE(inner) == optimizer_type) return inner;
-    Py_XDECREF(inner);
-    return PyErr_Format(PyExc_TypeError, "an optimizer of amp.optim is wanted");
 }
 
 static PyObject *scaler_unscale(PyObject *self, PyObject *optimizer) {

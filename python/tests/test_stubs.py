@@ -25,8 +25,10 @@ def largest(x: amp.Tensor) -> float:
 
 w = amp.randn(2, 2).requires_grad_()
 opt = amp.optim.AdamW([w], lr=1e-3)
+scheduler = amp.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=10)
 layer(w, w).sum().backward()
 opt.step()
+scheduler.step()
 amp.save_file({"w": w}, "f", {"made": "here"})
 with amp.explain() as report:
     amp.add(w, w, alpha=2, out=amp.zeros(2, 2, dtype=amp.float32))

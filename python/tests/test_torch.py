@@ -67,6 +67,56 @@ class Beside(unittest.TestCase):
                 opt.step()
         self.assertAlmostEqual(loss.item(), theirs.item(), places=4)
 
+    def test_schedulers(self):
+        cases = [("StepLR", {"step_size": 3}), ("MultiStepLR", {"milestones": [2, 5]}), ("ConstantLR", {}), ("LinearLR", {}),
+                 ("ExponentialLR", {"gamma": 0.8}), ("PolynomialLR", {"power": 2.0}), ("CosineAnnealingLR", {"T_max": 8}),
+                 ("CosineAnnealingWarmRestarts", {"T_0": 3, "T_mult": 2}), ("LambdaLR", {"lr_lambda": lambda t: 0.7**t}),
+                 ("OneCycleLR", {"max_lr": 0.5, "total_steps": 12}),
+                 ("OneCycleLR", {"max_lr": 0.5, "total_steps": 12, "three_phase": True, "anneal_strategy": "linear"})]
+        for name, options in cases:
+            with self.subTest(scheduler=name):
+                theirs = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+                mine = amp.optim.SGD([amp.ones(1).requires_grad_()], lr=0.1)
+                more = {"cycle_momentum": False} if name == "OneCycleLR" else {}
+                pair = (getattr(amp.optim.lr_scheduler, name)(mine, **options),
+                        getattr(torch.optim.lr_scheduler, name)(theirs, **options, **more))
+                for _ in range(11):
+                    self.assertAlmostEqual(mine.get("lr"), theirs.param_groups[0]["lr"], places=12)
+                    theirs.step()
+                    mine.step()
+                    for scheduler in pair:
+                        scheduler.step()
+
+    def test_plateau(self):
+        theirs = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+        mine = amp.optim.SGD([amp.ones(1).requires_grad_()], lr=0.1)
+        options = {"mode": "max", "patience": 1, "cooldown": 2, "threshold_mode": "abs", "threshold": 0.05}
+        pair = (amp.optim.lr_scheduler.ReduceLROnPlateau(mine, **options),
+                torch.optim.lr_scheduler.ReduceLROnPlateau(theirs, **options))
+        for metric in (0.5, 0.6, 0.62, 0.64, 0.6, 0.6, 0.6, 0.6, 0.7, 0.7, 0.7):
+            for scheduler in pair:
+                scheduler.step(metric)
+            self.assertAlmostEqual(mine.get("lr"), theirs.param_groups[0]["lr"], places=12)
+
+    def test_lbfgs(self):
+        for search in (None, "strong_wolfe"):
+            with self.subTest(line_search=search):
+                w = torch.tensor([2.0, -1.5], dtype=torch.float64, requires_grad=True)
+                mine = ours(w.clone()).clone().requires_grad_()
+                options = {"lr": 0.5, "max_iter": 6, "line_search_fn": search}
+                pair = [(torch.optim.LBFGS([w], **options), w), (amp.optim.LBFGS([mine], **options), mine)]
+
+                def closure(opt, v):
+                    opt.zero_grad()
+                    loss = (v * v * v * v).sum() + (v.sum() - 1)**2
+                    loss.backward()
+                    return loss
+
+                for _ in range(3):
+                    loss, same = [opt.step(lambda o=opt, v=v: closure(o, v)) for opt, v in pair]
+                    self.assertAlmostEqual(loss.item(), same, places=9)
+                self.close(mine, w, rtol=1e-8, atol=1e-8)
+
     def test_modules_on_both_sides(self):
         pairs = [(amp.conv2d, torch.nn.functional.conv2d, [(2, 3, 8, 8), (4, 3, 3, 3)], {"padding": 1, "stride": 2}),
                  (amp.scaled_dot_product_attention, torch.nn.functional.scaled_dot_product_attention, [(2, 4, 8, 16)] * 3,

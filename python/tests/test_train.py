@@ -171,6 +171,138 @@ class Optimizers(unittest.TestCase):
             again.load_state_dict({"nonsense": amp.ones(1)})
 
 
+class Schedulers(unittest.TestCase):
+    """Against PyTorch's documentation, in closed form; test_torch.py has them beside PyTorch's own."""
+
+    def rates(self, make, steps, lr=1.0):
+        opt = amp.optim.SGD([amp.ones(1).requires_grad_()], lr=lr)
+        scheduler = make(opt)
+        rates = []
+        for _ in range(steps):
+            rates += scheduler.get_last_lr()
+            self.assertEqual(rates[-1], opt.get("lr"))
+            opt.step()
+            scheduler.step()
+        return rates
+
+    def test_formulas(self):
+        lrs = amp.optim.lr_scheduler
+        cases = {
+            "step": (lambda o: lrs.StepLR(o, 2, gamma=0.5), lambda t: 0.5**(t // 2)),
+            "milestones": (lambda o: lrs.MultiStepLR(o, [1, 4]), lambda t: 0.1**((t >= 1) + (t >= 4))),
+            "constant": (lambda o: lrs.ConstantLR(o, 0.25, total_iters=3), lambda t: 0.25 if t < 3 else 1),
+            "linear": (lambda o: lrs.LinearLR(o, 0.5, total_iters=4), lambda t: 0.5 + 0.5 * min(t, 4) / 4),
+            "exponential": (lambda o: lrs.ExponentialLR(o, 0.9), lambda t: 0.9**t),
+            "polynomial": (lambda o: lrs.PolynomialLR(o, 8, power=2), lambda t: (1 - min(t, 8) / 8)**2),
+            "cosine": (lambda o: lrs.CosineAnnealingLR(o, 10, eta_min=0.2), lambda t: 0.2 + 0.4 * (1 + math.cos(math.pi * t / 10))),
+            "restarts": (lambda o: lrs.CosineAnnealingWarmRestarts(o, 3), lambda t: (1 + math.cos(math.pi * (t % 3) / 3)) / 2),
+            "lambda": (lambda o: lrs.LambdaLR(o, lambda t: 1 / (t + 1)), lambda t: 1 / (t + 1)),
+        }
+        for name, (make, formula) in cases.items():
+            with self.subTest(name):
+                np.testing.assert_allclose(self.rates(make, 7), [formula(t) for t in range(7)], rtol=1e-12)
+        up_and_down = self.rates(lambda o: lrs.OneCycleLR(o, 2.0, total_steps=10, anneal_strategy="linear"), 9)
+        self.assertAlmostEqual(up_and_down[0], 2 / 25)
+        self.assertAlmostEqual(max(up_and_down), 2)
+
+    def test_state(self):
+        lrs = amp.optim.lr_scheduler
+        first, second = (amp.optim.SGD([amp.ones(1).requires_grad_()], lr=0.3) for _ in range(2))
+        one, other = lrs.StepLR(first, 2), lrs.StepLR(second, 2)
+        for _ in range(5):
+            one.step()
+        other.load_state_dict(one.state_dict())
+        self.assertEqual((other.last_epoch, other.get_last_lr()), (5, one.get_last_lr()))
+
+    def test_plateau(self):
+        lrs = amp.optim.lr_scheduler
+        opt = amp.optim.SGD([{"params": amp.ones(1).requires_grad_()}, {"params": amp.ones(1).requires_grad_(), "lr": 0.5}], lr=1.0)
+        plateau = lrs.ReduceLROnPlateau(opt, factor=0.5, patience=1, min_lr=[0.0, 0.4])
+        for loss in (3, 2, amp.tensor(2.0), 2):
+            plateau.step(loss)
+        self.assertEqual(plateau.get_last_lr(), [0.5, 0.4])
+        self.assertEqual(plateau.state_dict(), {"best": 2, "num_bad_epochs": 0, "cooldown_counter": 0})
+        plateau.load_state_dict({"best": 1.0, "num_bad_epochs": 1, "cooldown_counter": 0})
+        plateau.step(1.5)
+        self.assertEqual(opt.get("lr"), 0.25)
+        with self.assertRaises(ValueError):
+            lrs.ReduceLROnPlateau(opt, mode="least")
+
+    def test_bad_input(self):
+        lrs = amp.optim.lr_scheduler
+        opt = amp.optim.SGD([amp.ones(1).requires_grad_()], lr=1.0)
+        for wrong in (lambda: lrs.StepLR(None, 2), lambda: lrs.StepLR(opt, "a"), lambda: lrs.LambdaLR(opt, 3),
+                      lambda: lrs.LambdaLR(opt, lambda t: "a"), lambda: lrs.ReduceLROnPlateau(opt, min_lr="a")):
+            with self.assertRaises(TypeError):
+                wrong()
+        for wrong in (lambda: lrs.StepLR(opt, 0), lambda: lrs.MultiStepLR(opt, range(9)), lambda: lrs.LambdaLR(opt, lambda t: -1),
+                      lambda: lrs.OneCycleLR(opt, 1.0, 5, anneal_strategy="none")):
+            with self.assertRaises(ValueError):
+                wrong()
+        with self.assertRaises(ZeroDivisionError):
+            lrs.LambdaLR(opt, lambda t: 1 / t)
+        late = lrs.LambdaLR(opt, lambda t: 0.5 if t < 1 else {}[t])
+        with self.assertRaises(KeyError):
+            late.step()
+        self.assertEqual(opt.get("lr"), 0.5)
+        late.optimizer = None  # the C scheduler keeps what it needs
+        del opt
+        late.load_state_dict({"last_epoch": 0})
+
+
+class Lbfgs(unittest.TestCase):
+    def rosenbrock(self, **options):
+        xy = amp.tensor([-1.2, 1.0], dtype=amp.float64, requires_grad=True)
+        opt = amp.optim.LBFGS([xy], **options)
+
+        def closure():
+            opt.zero_grad()
+            x, y = xy[0], xy[1]
+            loss = (1 - x)**2 + 100 * (y - x * x)**2
+            loss.backward()
+            return loss
+
+        return xy, opt, closure
+
+    def test_the_valley(self):
+        xy, opt, closure = self.rosenbrock(line_search_fn="strong_wolfe", max_iter=60, tolerance_change=0)
+        self.assertAlmostEqual(opt.step(closure), 24.2)
+        np.testing.assert_allclose(xy.tolist(), [1, 1], atol=1e-5)
+
+    def test_state_goes_on(self):
+        xy, opt, closure = self.rosenbrock(line_search_fn="strong_wolfe", max_iter=4)
+        opt.step(closure)
+        other, again, other_closure = self.rosenbrock(line_search_fn="strong_wolfe", max_iter=4)
+        with amp.no_grad():
+            other.copy_(xy)
+        again.load_state_dict(opt.state_dict())
+        self.assertEqual(opt.step(closure), again.step(other_closure))
+        self.assertEqual(xy.tolist(), other.tolist())
+
+    def test_an_exception_leaves_all_as_it_was(self):
+        xy, opt, closure = self.rosenbrock(line_search_fn="strong_wolfe")
+        calls = []
+
+        def failing():
+            calls.append(1)
+            if len(calls) == 3:
+                raise KeyError("three")
+            return closure()
+
+        with self.assertRaisesRegex(KeyError, "three"):
+            opt.step(failing)
+        self.assertEqual(xy.tolist(), [-1.2, 1.0])
+        self.assertAlmostEqual(opt.step(closure), 24.2)
+        with self.assertRaises(TypeError):
+            opt.step(lambda: "no number")
+        with self.assertRaises(TypeError):
+            opt.step(None)
+        with self.assertRaises(ValueError):
+            amp.optim.LBFGS([xy], line_search_fn="weak")
+        with self.assertRaises(amp.Error):
+            amp.optim.LBFGS([xy], history_size=0)
+
+
 class Loops(unittest.TestCase):
     def learn(self, dtype, scaler=None):
         """Two moons, nearly: the last of the losses and the first."""

@@ -1,10 +1,14 @@
 """Optimizers, under PyTorch's names: `optim.AdamW(params, lr=3e-4)`. A list of parameters, or of groups:
 `[{"params": […], "lr": 1e-3}, …]`. Options are those of torch.optim, and master_weights: an f32 copy of each 16-bit parameter
-is what is updated."""
-from typing import Any, Dict, Iterable, List, Tuple, Union
+is what is updated. optim.lr_scheduler has the schedulers."""
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
 from amp import _amp
 from amp._amp import Tensor
+from amp.optim import lr_scheduler
+
+__all__ = ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "NAdam", "Optimizer", "RAdam", "RMSprop", "SGD",
+           "lr_scheduler"]
 
 Parameters = Union[Iterable[Tensor], Iterable[Dict[str, Any]], Dict[str, Tensor]]
 Options = Dict[str, Any]
@@ -114,3 +118,39 @@ class RAdam(Optimizer):
 
 class Adamax(Optimizer):
     """lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0."""
+
+
+class LBFGS:
+    """For small problems: its step asks for the loss several times. lr=1, max_iter=20, max_eval=max_iter*5//4,
+    tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100, line_search_fn=None or "strong_wolfe"."""
+
+    def __init__(self, params: Iterable[Tensor], lr: float = 1.0, max_iter: int = 20, max_eval: Optional[int] = None,
+                 tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
+                 line_search_fn: Optional[str] = None) -> None:
+        if line_search_fn not in (None, "strong_wolfe"):
+            raise ValueError(f"LBFGS: line_search_fn is {line_search_fn!r}; expected None or 'strong_wolfe'")
+        options = {"lr": lr, "max_iter": max_iter, "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
+                   "history_size": history_size}
+        if max_eval is not None:
+            options["max_eval"] = max_eval
+        self._params = _listed(params)
+        self._lbfgs = _amp.LBFGS(self._params, options, line_search_fn is not None)
+
+    def step(self, closure: Callable[[], Union[Tensor, float]]) -> float:
+        """Up to max_iter iterations. The closure takes the gradients away, computes the loss, calls backward and returns
+        the loss. Gives the loss before the step. After an exception of the closure's the parameters are what they
+        were."""
+        return self._lbfgs.step(closure)
+
+    def zero_grad(self) -> None:
+        """Takes the gradient of each parameter away."""
+        for parameter in self._params:
+            parameter.grad = None
+
+    def state_dict(self) -> Dict[str, Tensor]:
+        """What is known of the curvature, as tensors by name."""
+        return self._lbfgs.state()
+
+    def load_state_dict(self, state: Dict[str, Tensor]) -> None:
+        """Takes the values of such a state."""
+        self._lbfgs.load_state(dict(state))

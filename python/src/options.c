@@ -1,0 +1,105 @@
+/* What optimizers and schedulers share: options by name, lists of parameters, and states as dicts. */
+#include "binding.h"
+
+/* ---- Options of structs by name -------------------------------------------------------------------------------------- */
+/* Up to `most` numbers of a sequence, or one. How many; −1 with an exception. */
+static int read_numbers(PyObject *value, int most, double *numbers) {
+    PyObject *tuple = PyNumber_Check(value) ? PyTuple_Pack(1, value) : PySequence_Tuple(value);
+    if (!tuple) return -1;
+    const Py_ssize_t count = PyTuple_GET_SIZE(tuple);
+    for (Py_ssize_t i = 0; i < count && i < most; i++) numbers[i] = PyFloat_AsDouble(PyTuple_GET_ITEM(tuple, i));
+    Py_DECREF(tuple);
+    if (count > most) PyErr_Format(PyExc_ValueError, "%zd numbers were given where at most %d are taken", count, most);
+    return PyErr_Occurred() ? -1 : (int)count;
+}
+
+static int set_option(const option *o, void *options, PyObject *value) {
+    void *field = (char *)options + o->offset;
+    double numbers[AMP_MAX_RANK] = {0};
+    int count = 0;
+    switch (o->kind) {
+    case OPTION_FLOAT: *(amp_opt_float *)field = (amp_opt_float)AMP_SET(PyFloat_AsDouble(value)); break;
+    case OPTION_INT: *(amp_opt_int *)field = (amp_opt_int)AMP_SET(PyLong_AsLongLong(value)); break;
+    case OPTION_BOOL: *(amp_opt_bool *)field = (amp_opt_bool)AMP_SET(PyObject_IsTrue(value) == 1); break;
+    case OPTION_FLAG: *(bool *)field = PyObject_IsTrue(value) == 1; break;
+    case OPTION_DIMS:
+        count = read_numbers(value, AMP_MAX_RANK, numbers);
+        *(amp_dims *)field = (amp_dims){.set = AMP_PRESENT, .count = count};
+        for (int i = 0; i < count; i++) ((amp_dims *)field)->values[i] = (int64_t)numbers[i];
+        break;
+    case OPTION_FLOATS:
+        count = read_numbers(value, AMP_MAX_RANK, numbers);
+        *(amp_floats *)field = (amp_floats){.set = AMP_PRESENT, .count = count};
+        memcpy(((amp_floats *)field)->values, numbers, sizeof numbers);
+        break;
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int set_options(const char *what, const option *table, void *options, PyObject *dict) {
+    PyObject *key = NULL, *value = NULL;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(dict, &position, &key, &value)) {
+        const option *o = table;
+        while (o->name && PyUnicode_CompareWithASCIIString(key, o->name) != 0) o++;
+        if (!o->name) {
+            PyErr_Format(PyExc_TypeError, "%s: there is no option %R", what, key);
+            return -1;
+        }
+        if (set_option(o, options, value) < 0) return -1;
+    }
+    return 0;
+}
+
+/* ---- Lists of parameters --------------------------------------------------------------------------------------------------- */
+amp_parameters *parameter_list(PyObject *sequence, int64_t first) {
+    amp_tensor **tensors = NULL;
+    PyObject *tuple = NULL;
+    Py_ssize_t count = 0;
+    if (tensor_array(sequence, "parameters", &tensors, &count, &tuple) < 0) return NULL;
+    amp_parameters *list = amp_parameters_create();
+    for (Py_ssize_t i = 0; list && i < count; i++) {
+        char name[24];
+        PyOS_snprintf(name, sizeof name, "%lld", (long long)(first + i));
+        if (amp_parameters_add(list, name, tensors[i])) continue;
+        amp_parameters_destroy(list);
+        list = NULL;
+    }
+    if (!list) (void)raise_error();
+    PyMem_Free(tensors);
+    Py_DECREF(tuple);
+    return list;
+}
+
+/* ---- States ---------------------------------------------------------------------------------------------------------- */
+PyObject *state_dict(amp_state state) {
+    if (amp_last_status() != AMP_OK) return raise_error();
+    PyObject *dict = PyDict_New();
+    for (int64_t i = 0; dict && i < state.count; i++) {
+        PyObject *tensor = tensor_wrap_borrowed(state.tensors[i]);
+        if (!tensor || PyDict_SetItemString(dict, state.names[i], tensor) < 0) Py_CLEAR(dict);
+        Py_XDECREF(tensor);
+    }
+    amp_state_free(state);
+    return dict;
+}
+
+PyObject *load_state_dict(PyObject *dict, state_taker take, void *owner) {
+    if (!PyDict_Check(dict)) return PyErr_Format(PyExc_TypeError, "load_state_dict: a dict of tensors is wanted");
+    const Py_ssize_t count = PyDict_GET_SIZE(dict);
+    const char **names = PyMem_Calloc((size_t)count + 1, sizeof *names);
+    amp_tensor **tensors = PyMem_Calloc((size_t)count + 1, sizeof *tensors);
+    PyObject *key = NULL, *value = NULL;
+    Py_ssize_t position = 0, n = 0;
+    while (names && tensors && PyDict_Next(dict, &position, &key, &value)) {
+        names[n] = PyUnicode_AsUTF8(key);
+        if (!names[n] || !is_tensor(value)) break;
+        tensors[n++] = tensor_of(value);
+    }
+    PyObject *result = n == count && names && tensors
+                           ? none_or_error(take(owner, names, tensors, count))
+                           : PyErr_Format(PyExc_TypeError, "load_state_dict: names and tensors are wanted");
+    PyMem_Free(names);
+    PyMem_Free(tensors);
+    return result;
+}
