@@ -49,6 +49,10 @@ typedef amp_tensor *(*amp_gradient_hook)(void *context, amp_tensor *gradient);
 /* Adds a hook; they are called in the order in which they were added, and live as long as the tensor's record. An error
  * if the tensor requires no gradient. */
 AMP_API amp_status amp_tensor_register_hook(amp_tensor *tensor, amp_gradient_hook hook, void *context);
+/* The same, and the context ends with the hook: `release` is called of it once, on the thread that lets the record go, or
+ * before an error is returned. It calls nothing of libamp but amp_release. */
+AMP_API amp_status amp_tensor_register_hook_owned(amp_tensor *tensor, amp_gradient_hook hook, void *context,
+                                                  void (*release)(void *context));
 
 /* ---- Backward ------------------------------------------------------------------------------------------------- */
 typedef struct amp_backward_args {

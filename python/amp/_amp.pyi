@@ -1,6 +1,6 @@
 """The extension. What a user needs of it is in amp."""
 import builtins
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from amp._ops import TensorMethods
 from amp._typing import Array
@@ -76,6 +76,10 @@ class Tensor(TensorMethods):
                  create_graph: builtins.bool = False) -> None:
         """Adds the gradient of this loss by each leaf to the leaf's grad."""
     def retain_grad(self) -> None: ...
+    def register_hook(self, hook: Callable[[Tensor], Optional[Tensor]], /) -> Any:
+        """hook(gradient) is called in each backward; what it gives, if not None, takes the gradient's place. The handle has
+        remove()."""
+    def _register_hook(self, hook: Any, /) -> None: ...
     def mark_dirty(self) -> None:
         """Tells libamp that the memory was written by somebody else."""
     def mark_parameter(self) -> Tensor: ...

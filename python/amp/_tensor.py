@@ -2,7 +2,7 @@
 import array
 import sys
 import warnings
-from typing import Any, List, Union
+from typing import Any, Callable, List, Optional, Union
 
 from amp import _amp
 from amp._amp import Op, Tensor
@@ -181,6 +181,34 @@ def _deepcopy(self, memo):
     return copy
 
 
+class RemovableHandle:
+    """A hook that may be taken away again: remove(), or the end of a `with`."""
+
+    def __init__(self, hook: Callable[[Tensor], Optional[Tensor]]) -> None:
+        self._hook: Optional[Callable[[Tensor], Optional[Tensor]]] = hook
+
+    def __call__(self, gradient: Tensor) -> Optional[Tensor]:
+        return self._hook(gradient) if self._hook else None
+
+    def remove(self) -> None:
+        """The hook is not called any more."""
+        self._hook = None
+
+    def __enter__(self) -> "RemovableHandle":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.remove()
+
+
+def _register_hook(self, hook):
+    if not callable(hook):
+        raise TypeError(f"register_hook: a function of the gradient is wanted, but a {type(hook).__name__} was given")
+    handle = RemovableHandle(hook)
+    self._register_hook(handle)
+    return handle
+
+
 def _add_operators():
     for name, op in _BINARY.items():
         setattr(Tensor, f"__{name}__", _operator(op))
@@ -196,7 +224,8 @@ def _add_methods():
     for name, dtype in _CONVERSIONS.items():
         setattr(Tensor, name, _conversion(dtype))
     methods = {"__getitem__": get_item, "__setitem__": set_item, "__iter__": _iterate, "__array__": _array,
-               "__format__": _format, "__reduce__": _reduce, "__deepcopy__": _deepcopy, "numpy": _numpy, "__array_ufunc__": None,
+               "__format__": _format, "__reduce__": _reduce, "__deepcopy__": _deepcopy, "numpy": _numpy, "register_hook": _register_hook,
+               "__array_ufunc__": None,
                "T": property(lambda self: self.t() if self.ndim <= 2 else self.permute(*reversed(range(self.ndim)))),
                "mT": property(lambda self: self.transpose(-2, -1))}
     for name, method in methods.items():

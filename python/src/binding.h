@@ -45,6 +45,10 @@ int device_converter(PyObject *object, void *device);
 PyObject *raise_error(void);
 /* None, or the error. */
 PyObject *none_or_error(amp_status status);
+/* The same where functions of Python's were called: an exception of theirs goes before libamp's sentence about it. */
+PyObject *none_or_first_error(amp_status status);
+/* In such a function, where an exception waits: an error of libamp's, so that it stops. */
+void stop_libamp(void);
 
 /* ---- Values for ops ---------------------------------------------------------------------------------------------- */
 /* The most arguments of a call: those of the widest op, and "out". */

@@ -46,3 +46,13 @@ PyObject *none_or_error(amp_status status) {
     if (status != AMP_OK) return raise_error();
     Py_RETURN_NONE;
 }
+
+PyObject *none_or_first_error(amp_status status) {
+    if (!PyErr_Occurred()) return none_or_error(status);
+    amp_clear_error();
+    return NULL;
+}
+
+void stop_libamp(void) {
+    (void)amp_lbfgs_step(NULL, NULL, NULL); /* any error will do */
+}

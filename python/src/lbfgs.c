@@ -46,23 +46,20 @@ static void lbfgs_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-/* The loss as a number. After an exception, which waits, an error of libamp's ends the step: any will do. */
+/* The loss as a number. */
 static double call_closure(void *closure) {
     PyObject *loss = PyObject_CallNoArgs(closure);
     const double number = loss ? PyFloat_AsDouble(loss) : 0;
     Py_XDECREF(loss);
-    if (PyErr_Occurred()) (void)amp_lbfgs_step(NULL, NULL, NULL);
+    if (PyErr_Occurred()) stop_libamp();
     return number;
 }
 
 static PyObject *lbfgs_step(PyObject *self, PyObject *closure) {
     if (!PyCallable_Check(closure)) return PyErr_Format(PyExc_TypeError, "LBFGS.step: a closure is wanted");
     const double loss = amp_lbfgs_step(lbfgs_of(self), call_closure, closure);
-    if (PyErr_Occurred()) {
-        amp_clear_error();
-        return NULL;
-    }
-    return amp_last_status() == AMP_OK ? PyFloat_FromDouble(loss) : raise_error();
+    if (!PyErr_Occurred() && amp_last_status() == AMP_OK) return PyFloat_FromDouble(loss);
+    return none_or_first_error(amp_last_status());
 }
 
 static PyObject *lbfgs_state(PyObject *self, PyObject *unused) {

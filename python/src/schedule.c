@@ -57,13 +57,6 @@ static double call_function(void *function, int64_t step) {
     return PyErr_Occurred() ? NAN : factor;
 }
 
-/* None, or what went wrong: an exception of Python's own function goes before libamp's sentence about it. */
-static PyObject *none_or_first_error(amp_status status) {
-    if (!PyErr_Occurred()) return none_or_error(status);
-    amp_clear_error();
-    return NULL;
-}
-
 static amp_scheduler *scheduler_of(PyObject *self) {
     return ((scheduler_object *)self)->scheduler;
 }

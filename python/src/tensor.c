@@ -282,7 +282,44 @@ static PyObject *tensor_backward(PyObject *self, PyObject *args, PyObject *keywo
                                        .create_graph = create};
     amp_status status = AMP_OK;
     Py_BEGIN_ALLOW_THREADS status = amp_backward_call(&options);
-    Py_END_ALLOW_THREADS return none_or_error(status);
+    Py_END_ALLOW_THREADS return none_or_first_error(status);
+}
+
+/* Another view of all of it, which belongs to the scope that is open. */
+static amp_tensor *view_of_all(amp_tensor *tensor) {
+    amp_dims shape = {.set = AMP_PRESENT, .count = amp_tensor_rank(tensor)};
+    memcpy(shape.values, amp_tensor_shape(tensor), (size_t)shape.count * sizeof *shape.values);
+    return amp_view(tensor, shape);
+}
+
+/* Python's function of a gradient, which gives another or None. */
+static amp_tensor *call_hook(void *hook, amp_tensor *gradient) {
+    const PyGILState_STATE state = PyGILState_Ensure();
+    amp_tensor *result = NULL;
+    PyObject *given = tensor_wrap(view_of_all(gradient)), *made = given ? PyObject_CallOneArg(hook, given) : NULL;
+    if (made && is_tensor(made)) {
+        result = view_of_all(tensor_of(made));
+    } else if (made && made != Py_None) {
+        PyErr_Format(PyExc_TypeError, "a hook gives a Tensor or None, but not a %s", Py_TYPE(made)->tp_name);
+    }
+    Py_XDECREF(made);
+    Py_XDECREF(given);
+    if (PyErr_Occurred()) stop_libamp();
+    PyGILState_Release(state);
+    return result;
+}
+
+static void release_hook(void *hook) {
+    if (!Py_IsInitialized()) return; /* a record that outlives Python */
+    const PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF((PyObject *)hook);
+    PyGILState_Release(state);
+}
+
+static PyObject *tensor_register_hook(PyObject *self, PyObject *hook) {
+    if (!PyCallable_Check(hook))
+        return PyErr_Format(PyExc_TypeError, "register_hook: a function of the gradient is wanted");
+    return none_or_error(amp_tensor_register_hook_owned(tensor_of(self), call_hook, Py_NewRef(hook), release_hook));
 }
 
 static PyObject *tensor_retain_grad(PyObject *self, PyObject *unused) {
@@ -313,6 +350,7 @@ static PyMethodDef tensor_methods[] = {
     {"backward", (PyCFunction)(void (*)(void))tensor_backward, METH_VARARGS | METH_KEYWORDS,
      "backward(gradient=None, retain_graph=False, create_graph=False)\n\n"
      "Adds the gradient of this loss by each leaf to the leaf's grad."},
+    {"_register_hook", tensor_register_hook, METH_O, NULL},
     {"retain_grad", tensor_retain_grad, METH_NOARGS, "A result's gradient is to be kept too."},
     {"mark_dirty", tensor_mark_dirty, METH_NOARGS,
      "Tells libamp that the memory was written by somebody else (through NumPy): no cast of the old values is used "

@@ -332,8 +332,9 @@ static PyObject *grad(PyObject *module, PyObject *args) {
                                        .allow_unused = unused};
         amp_tensor_list list = {NULL, 0, NULL};
         Py_BEGIN_ALLOW_THREADS list = amp_grad_call(&options);
-        Py_END_ALLOW_THREADS result =
-            amp_last_status() == AMP_OK ? tensor_wrap_list(list.items, (Py_ssize_t)list.count) : raise_error();
+        Py_END_ALLOW_THREADS result = !PyErr_Occurred() && amp_last_status() == AMP_OK
+                                          ? tensor_wrap_list(list.items, (Py_ssize_t)list.count)
+                                          : none_or_first_error(amp_last_status());
         if (list.holder) amp_release(list.holder);
     }
     PyMem_Free(from);

@@ -1,6 +1,7 @@
 """Gradients, optimizers, the scaler: against finite differences, by hand, and as loops that learn."""
 import copy
 import math
+import sys
 import unittest
 
 import numpy as np
@@ -65,6 +66,52 @@ class Gradients(unittest.TestCase):
         middle.backward(amp.ones(2))
         self.assertEqual(middle.grad.tolist(), [1, 1])
         self.assertTrue(copy.deepcopy(w).requires_grad)
+
+    def test_hooks(self):
+        w = amp.tensor([1.0, 2.0], requires_grad=True)
+        seen = []
+        handle = w.register_hook(lambda g: seen.append(g.tolist()))
+        middle = w * 3
+        middle.register_hook(lambda g: g * 2)
+        middle.sum().backward()
+        self.assertEqual((seen, w.grad.tolist()), ([[6, 6]], [6, 6]))
+        handle.remove()
+        with w.register_hook(lambda g: -g):
+            (w * 1).sum().backward()
+        (w * 1).sum().backward()
+        self.assertEqual((len(seen), w.grad.tolist()), (1, [6, 6]))
+        x = amp.tensor(3.0, requires_grad=True)
+        square = x * x
+        square.register_hook(lambda g: g * x)
+        first, = amp.grad(square, [x], create_graph=True)
+        self.assertEqual((first.item(), amp.grad(first, [x])[0].item()), (18, 12))
+        with self.assertRaises(TypeError):
+            w.register_hook(3)
+        with self.assertRaisesRegex(amp.Error, "requires no gradients"):
+            amp.ones(2).register_hook(lambda g: g)
+
+    def test_hooks_that_fail(self):
+        for wrong, kind in ((lambda g: {}[0], KeyError), (lambda g: 3, TypeError), (lambda g: g.sum(), amp.Error)):
+            w = amp.tensor([1.0, 2.0], requires_grad=True)
+            w.register_hook(wrong)
+            with self.assertRaises(kind):
+                (w * 2).sum().backward()
+            with self.assertRaises(kind):
+                amp.grad((w * 2).sum(), [w])
+            self.assertEqual((w * 2).tolist(), [2, 4])
+
+    def test_hooks_go_with_their_tensors(self):
+        def hook(gradient):
+            return gradient
+
+        w = amp.tensor([1.0], requires_grad=True)
+        before = sys.getrefcount(hook)
+        for _ in range(10):
+            middle = w * 2
+            middle.register_hook(hook)
+            middle.sum().backward()
+        del middle
+        self.assertEqual(sys.getrefcount(hook), before)
 
     def test_modes(self):
         w = amp.ones(2).requires_grad_()

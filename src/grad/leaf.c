@@ -111,7 +111,7 @@ amp_status amp_tensor_retain_grad(amp_tensor *t) {
     const bool had_cell = h->cell != NULL; /* a gradient may have been set before */
     if (had_cell && amp_grad_node_fills(h->node, h->cell)) return AMP_OK;
     if (!had_cell) h->cell = amp_grad_cell_new();
-    if (h->cell && amp_grad_hook_add(h->node, h->output, NULL, NULL, h->cell)) return AMP_OK;
+    if (h->cell && amp_grad_hook_add_cell(h->node, h->output, h->cell)) return AMP_OK;
     if (!had_cell) {
         amp_grad_cell_drop(h->cell);
         h->cell = NULL;
@@ -119,9 +119,20 @@ amp_status amp_tensor_retain_grad(amp_tensor *t) {
     return amp_fail(AMP_ERROR_MEMORY, "tensor_retain_grad: no memory");
 }
 
-amp_status amp_tensor_register_hook(amp_tensor *t, amp_gradient_hook hook, void *context) {
+static amp_status register_hook(amp_tensor *t, amp_gradient_hook hook, void *context, void (*release)(void *)) {
     AMP_TRY(check_requires("tensor_register_hook", t));
     if (!hook) return amp_fail(AMP_ERROR_INVALID, "tensor_register_hook: the hook is NULL");
-    if (amp_grad_hook_add(t->history->node, t->history->output, hook, context, NULL)) return AMP_OK;
+    if (amp_grad_hook_add(t->history->node, t->history->output, hook, context, release)) return AMP_OK;
     return amp_fail(AMP_ERROR_MEMORY, "tensor_register_hook: no memory");
+}
+
+amp_status amp_tensor_register_hook(amp_tensor *t, amp_gradient_hook hook, void *context) {
+    return register_hook(t, hook, context, NULL);
+}
+
+amp_status amp_tensor_register_hook_owned(amp_tensor *t, amp_gradient_hook hook, void *context,
+                                          void (*release)(void *context)) {
+    const amp_status status = register_hook(t, hook, context, release);
+    if (status != AMP_OK && release) release(context);
+    return status;
 }

@@ -45,10 +45,16 @@ static amp_grad_hook *add_hook(amp_grad_node *node, amp_grad_hook like) {
     return hook;
 }
 
-bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, void *context, amp_grad_cell *cell) {
-    amp_grad_hook *hook = add_hook(node, (amp_grad_hook){.call = call, .context = context, .output = output});
-    if (hook && cell) hook->cell = amp_grad_cell_retain(cell);
+bool amp_grad_hook_add_cell(amp_grad_node *node, int output, amp_grad_cell *cell) {
+    amp_grad_hook *hook = add_hook(node, (amp_grad_hook){.output = output});
+    if (hook) hook->cell = amp_grad_cell_retain(cell);
     return hook != NULL;
+}
+
+bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, void *context,
+                       void (*release)(void *context)) {
+    return add_hook(node, (amp_grad_hook){.call = call, .context = context, .release = release, .output = output}) !=
+           NULL;
 }
 
 bool amp_grad_hook_add_last(amp_grad_node *node, int output, amp_gradient_hook call, void *context) {
@@ -62,6 +68,12 @@ bool amp_grad_node_fills(const amp_grad_node *node, const amp_grad_cell *cell) {
     return node->cell == cell;
 }
 
+static void free_hook(amp_grad_hook *hook) {
+    if (hook->release) hook->release(hook->context);
+    amp_grad_cell_drop(hook->cell);
+    amp_free(hook);
+}
+
 /* Those with all three. */
 static void remove_hooks(amp_grad_node *node, const amp_grad_cell *cell, amp_gradient_hook call, const void *context) {
     for (amp_grad_hook **at = &node->hooks; *at;) {
@@ -71,8 +83,7 @@ static void remove_hooks(amp_grad_node *node, const amp_grad_cell *cell, amp_gra
             continue;
         }
         *at = hook->next;
-        amp_grad_cell_drop(hook->cell);
-        amp_free(hook);
+        free_hook(hook);
     }
 }
 
@@ -82,15 +93,13 @@ void amp_grad_hook_remove(amp_grad_node *node, amp_gradient_hook call, const voi
 
 void amp_grad_hook_move(amp_grad_node *from, amp_grad_node *to, int output, amp_grad_cell *cell) {
     if (from) remove_hooks(from, cell, NULL, NULL);
-    if (to && !amp_grad_hook_add(to, output, NULL, NULL, cell))
-        (void)amp_fail(AMP_ERROR_MEMORY, "grad: no memory for a hook");
+    if (to && !amp_grad_hook_add_cell(to, output, cell)) (void)amp_fail(AMP_ERROR_MEMORY, "grad: no memory for a hook");
 }
 
 static void free_hooks(amp_grad_node *node) {
     for (amp_grad_hook *hook = node->hooks, *next = NULL; hook; hook = next) {
         next = hook->next;
-        amp_grad_cell_drop(hook->cell);
-        amp_free(hook);
+        free_hook(hook);
     }
 }
 

@@ -25,6 +25,7 @@ typedef struct amp_grad_hook {
     struct amp_grad_hook *next;
     amp_gradient_hook call; /* NULL: the cell keeps the gradient */
     void *context;
+    void (*release)(void *context); /* NULL: the context is somebody else's */
     amp_grad_cell *cell;
     int output;
     bool is_last; /* those that are added later come before it */
@@ -98,8 +99,11 @@ void amp_grad_cell_drop(amp_grad_cell *cell);
 /* Takes the caller's reference; NULL empties it. */
 void amp_grad_cell_set(amp_grad_cell *cell, amp_tensor *gradient);
 
-bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, void *context, amp_grad_cell *cell);
-
+/* Adds one that keeps what arrives in the cell; false: no memory. */
+bool amp_grad_hook_add_cell(amp_grad_node *node, int output, amp_grad_cell *cell);
+/* Adds one of a program's, which ends with the node; false: no memory. */
+bool amp_grad_hook_add(amp_grad_node *node, int output, amp_gradient_hook call, void *context,
+                       void (*release)(void *context));
 /* Adds a hook that sees what all others have made of the gradient. */
 bool amp_grad_hook_add_last(amp_grad_node *node, int output, amp_gradient_hook call, void *context);
 /* Takes a hook away that was added with this context. */

@@ -299,6 +299,41 @@ TEST_F(Backward, HooksSeeTheWholeGradientOnce) {
     expect_near(amp_tensor_grad(x), {12, 12}, 0);
 }
 
+struct OwnedContext {
+    int calls, releases;
+};
+
+amp_tensor *counts(void *context, amp_tensor *) {
+    static_cast<OwnedContext *>(context)->calls++;
+    return nullptr;
+}
+
+void counts_releases(void *context) {
+    static_cast<OwnedContext *>(context)->releases++;
+}
+
+TEST_F(Backward, AHookThatOwnsItsContextLetsItGoWithTheRecord) {
+    OwnedContext result = {0, 0}, of_leaf = {0, 0}, refused = {0, 0};
+    {
+        const Scope scope;
+        amp_tensor *x = leaf({2}, {1, 2}), *y = op("mul", {x, 3.0});
+        EXPECT_EQ(amp_tensor_register_hook_owned(y, counts, &result, counts_releases), AMP_OK);
+        EXPECT_EQ(amp_tensor_register_hook_owned(x, counts, &of_leaf, counts_releases), AMP_OK);
+        EXPECT_EQ(back(op("sum", {y})), AMP_OK) << amp_last_error();
+        EXPECT_EQ(of_leaf.releases, 0);
+        EXPECT_NE(amp_tensor_register_hook_owned(tensor(AMP_F32, {1}, {1}), counts, &refused, counts_releases), AMP_OK);
+        amp_clear_error();
+        EXPECT_NE(amp_tensor_register_hook_owned(x, nullptr, &refused, counts_releases), AMP_OK);
+        amp_clear_error();
+    }
+    EXPECT_EQ(result.calls, 1);
+    EXPECT_EQ(result.releases, 1);
+    EXPECT_EQ(of_leaf.calls, 1);
+    EXPECT_EQ(of_leaf.releases, 1);
+    EXPECT_EQ(refused.calls, 0);
+    EXPECT_EQ(refused.releases, 2);
+}
+
 // A tensor that is written over is another node's, and nothing is left behind at the first.
 TEST_F(Backward, AKeptGradientGoesWithTheTensorThatIsWrittenOver) {
     const amp_allocator filled = {[](void *, size_t bytes, size_t alignment) -> void * {
