@@ -2,36 +2,40 @@
 #include "binding.h"
 
 /* ---- Options of structs by name -------------------------------------------------------------------------------------- */
-/* Up to `most` numbers of a sequence, or one. How many; −1 with an exception. */
-static int read_numbers(PyObject *value, int most, double *numbers) {
+/* A number, or a sequence of as many as an option holds, as a tuple; NULL with an exception. */
+static PyObject *few_numbers(PyObject *value) {
     PyObject *tuple = PyNumber_Check(value) ? PyTuple_Pack(1, value) : PySequence_Tuple(value);
-    if (!tuple) return -1;
-    const Py_ssize_t count = PyTuple_GET_SIZE(tuple);
-    for (Py_ssize_t i = 0; i < count && i < most; i++) numbers[i] = PyFloat_AsDouble(PyTuple_GET_ITEM(tuple, i));
+    const Py_ssize_t count = tuple ? PyTuple_GET_SIZE(tuple) : 0;
+    if (count <= AMP_MAX_RANK) return tuple;
     Py_DECREF(tuple);
-    if (count > most) PyErr_Format(PyExc_ValueError, "%zd numbers were given where at most %d are taken", count, most);
-    return PyErr_Occurred() ? -1 : (int)count;
+    return PyErr_Format(PyExc_ValueError, "%zd numbers were given where at most %d are taken", count, AMP_MAX_RANK);
+}
+
+static void set_dims(amp_dims *dims, PyObject *value) {
+    PyObject *tuple = few_numbers(value);
+    dims->set = AMP_PRESENT;
+    dims->count = tuple ? (int)PyTuple_GET_SIZE(tuple) : 0;
+    for (int i = 0; i < dims->count; i++) dims->values[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i));
+    Py_XDECREF(tuple);
+}
+
+static void set_floats(amp_floats *floats, PyObject *value) {
+    PyObject *tuple = few_numbers(value);
+    floats->set = AMP_PRESENT;
+    floats->count = tuple ? (int)PyTuple_GET_SIZE(tuple) : 0;
+    for (int i = 0; i < floats->count; i++) floats->values[i] = PyFloat_AsDouble(PyTuple_GET_ITEM(tuple, i));
+    Py_XDECREF(tuple);
 }
 
 static int set_option(const option *o, void *options, PyObject *value) {
     void *field = (char *)options + o->offset;
-    double numbers[AMP_MAX_RANK] = {0};
-    int count = 0;
     switch (o->kind) {
     case OPTION_FLOAT: *(amp_opt_float *)field = (amp_opt_float)AMP_SET(PyFloat_AsDouble(value)); break;
     case OPTION_INT: *(amp_opt_int *)field = (amp_opt_int)AMP_SET(PyLong_AsLongLong(value)); break;
     case OPTION_BOOL: *(amp_opt_bool *)field = (amp_opt_bool)AMP_SET(PyObject_IsTrue(value) == 1); break;
     case OPTION_FLAG: *(bool *)field = PyObject_IsTrue(value) == 1; break;
-    case OPTION_DIMS:
-        count = read_numbers(value, AMP_MAX_RANK, numbers);
-        *(amp_dims *)field = (amp_dims){.set = AMP_PRESENT, .count = count};
-        for (int i = 0; i < count; i++) ((amp_dims *)field)->values[i] = (int64_t)numbers[i];
-        break;
-    case OPTION_FLOATS:
-        count = read_numbers(value, AMP_MAX_RANK, numbers);
-        *(amp_floats *)field = (amp_floats){.set = AMP_PRESENT, .count = count};
-        memcpy(((amp_floats *)field)->values, numbers, sizeof numbers);
-        break;
+    case OPTION_DIMS: set_dims(field, value); break;
+    case OPTION_FLOATS: set_floats(field, value); break;
     }
     return PyErr_Occurred() ? -1 : 0;
 }

@@ -69,11 +69,15 @@ static int set_up_scheduler(scheduler_object *self, const char *name, PyObject *
         options.function = call_function;
         options.context = function;
     }
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (!strcmp(kinds[i].name, name)) self->scheduler = amp_scheduler_create(kinds[i].kind, &options);
+    size_t i = 0;
+    while (i < sizeof kinds / sizeof kinds[0] && strcmp(kinds[i].name, name) != 0) i++;
+    if (i == sizeof kinds / sizeof kinds[0]) {
+        PyErr_Format(PyExc_ValueError, "there is no scheduler '%s'", name);
+        return -1;
     }
+    self->scheduler = amp_scheduler_create(kinds[i].kind, &options);
     if (!self->scheduler) (void)none_or_first_error(amp_last_status());
-    return self->scheduler && !PyErr_Occurred() ? 0 : -1;
+    return self->scheduler ? 0 : -1;
 }
 
 static PyObject *scheduler_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {

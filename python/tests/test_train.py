@@ -252,6 +252,18 @@ class Schedulers(unittest.TestCase):
         self.assertAlmostEqual(up_and_down[0], 2 / 25)
         self.assertAlmostEqual(max(up_and_down), 2)
 
+    def test_classes_of_a_program(self):
+        class Mine(amp.optim.SGD):
+            pass
+
+        class Halved(amp.optim.lr_scheduler.StepLR):
+            def __init__(self, optimizer):
+                super().__init__(optimizer, 1, gamma=0.5)
+
+        scheduler = Halved(Mine([amp.ones(1).requires_grad_()], lr=1.0))
+        scheduler.step()
+        self.assertEqual(scheduler.get_last_lr(), [0.5])
+
     def test_state(self):
         lrs = amp.optim.lr_scheduler
         first, second = (amp.optim.SGD([amp.ones(1).requires_grad_()], lr=0.3) for _ in range(2))
@@ -288,6 +300,10 @@ class Schedulers(unittest.TestCase):
                 wrong()
         with self.assertRaises(ZeroDivisionError):
             lrs.LambdaLR(opt, lambda t: 1 / t)
+        with self.assertRaises(TypeError):
+            lrs.MultiStepLR(opt, [1.5])
+        with self.assertRaisesRegex(ValueError, "there is no scheduler 'LRScheduler'"):
+            lrs.LRScheduler(opt, {})
         late = lrs.LambdaLR(opt, lambda t: 0.5 if t < 1 else {}[t])
         with self.assertRaises(KeyError):
             late.step()

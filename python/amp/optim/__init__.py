@@ -34,13 +34,18 @@ def _listed(tensors: Any) -> List[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
+def _kind(optimizer: Any) -> str:
+    """The class of this module that it is, perhaps by way of a program's own."""
+    return next(kind.__name__ for kind in type(optimizer).__mro__ if kind.__module__ == __name__)
+
+
 class Optimizer:
     """What all optimizers have."""
 
     def __init__(self, params: Parameters, **options: Any) -> None:
         (tensors, own), *others = _groups(params)
         self._defaults = _options(options)
-        self._optimizer = _amp.Optimizer(type(self).__name__, _listed(tensors), {**self._defaults, **_options(own)})
+        self._optimizer = _amp.Optimizer(_kind(self), _listed(tensors), {**self._defaults, **_options(own)})
         self._defaults.pop("master_weights", None)  # of the optimizer as a whole
         for tensors, own in others:
             self._add(tensors, own)
