@@ -108,6 +108,29 @@ TEST_F(Matmul, AnyStridesGiveTheProduct) {
     }
 }
 
+// Rows of B, or columns of a transposed A, a multiple of 2 KB apart, which AVX2's rule packs; and as many rows as it leaves alone.
+TEST_F(Matmul, OperandsThatFallIntoFewSetsOfTheCacheGiveTheProduct) {
+    struct Case {
+        int64_t batch, m, n, k;
+    };
+    const auto whole = [&](const Shape &shape) {
+        std::vector<double> numbers(size_t(shape[0] * shape[1] * shape[2]));
+        for (double &x : numbers) x = double(pick(-4, 4));
+        return tensor(AMP_F32, shape, numbers);
+    };
+    for (const Case &c :
+         {Case{1, 32, 512, 40}, {3, 33, 512, 17}, {1, 512, 256, 20}, {2, 1024, 260, 9}, {1, 31, 512, 40}}) {
+        const Scope scope;
+        SCOPED_TRACE(std::to_string(c.m) + " rows of " + std::to_string(c.n));
+        amp_tensor *b = whole({c.batch, c.k, c.n}), *shared = op("select", {b, 0, 0});
+        for (amp_tensor *a : {whole({c.batch, c.m, c.k}), op("transpose", {whole({c.batch, c.k, c.m}), 1, 2})}) {
+            EXPECT_EQ(numbers_of(op("bmm", {a, b})), product(a, b, c.batch, c.m, c.n, c.k)) << amp_last_error();
+            EXPECT_EQ(numbers_of(op("matmul", {a, shared})), product(a, shared, c.batch, c.m, c.n, c.k));
+        }
+        ASSERT_TRUE(no_error());
+    }
+}
+
 TEST_F(Matmul, AnyStridesGiveTheProductUnderAutocast) {
     for (int round = 0; round < 60; round++) {
         const Scope scope;
