@@ -13,9 +13,6 @@ foreach(source IN LISTS kernel_sources)
     list(APPEND host_kernels ${fake_cuda_dir}/${name}_on_host.cc)
 endforeach()
 set_property(SOURCE ${host_kernels} PROPERTY OBJECT_DEPENDS "${kernel_sources}")
-if(AMP_SANITIZE MATCHES undefined) # a third of their time to compile; addresses are checked
-    set_property(SOURCE ${host_kernels} PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined)
-endif()
 
 set(fake_driver tests/fake_cuda/driver.cc tests/fake_cuda/driver_memory.cc tests/fake_cuda/races.cc ${host_kernels})
 add_library(fake_cuda SHARED ${fake_driver})

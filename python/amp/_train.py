@@ -1,5 +1,5 @@
 """Gradients and what is done to them before a step."""
-from typing import Iterable, List, Tuple, Union
+from typing import Any, Iterable, List, Tuple, Union
 
 from amp import _amp
 from amp._amp import Tensor
@@ -7,18 +7,23 @@ from amp._amp import Tensor
 Tensors = Union[Tensor, Iterable[Tensor]]
 
 
-def _listed(tensors: Tensors) -> List[Tensor]:
+def kind_of(made: Any, module: str) -> str:
+    """The class of that module that it is, perhaps by way of a program's own."""
+    return next(kind.__name__ for kind in type(made).__mro__ if kind.__module__ == module)
+
+
+def listed(tensors: Tensors) -> List[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
 def _that_learn(parameters: Tensors) -> List[Tensor]:
-    return [p for p in _listed(parameters) if p.requires_grad]
+    return [p for p in listed(parameters) if p.requires_grad]
 
 
 def grad(outputs: Tensors, inputs: Tensors, retain_graph: bool = False, create_graph: bool = False,
          allow_unused: bool = False) -> Tuple[Tensor, ...]:
     """The gradients of the sum of the outputs by the inputs, as a tuple; leaves are left as they are."""
-    return tuple(_amp.grad(_listed(outputs), _listed(inputs), retain_graph, create_graph, allow_unused))
+    return tuple(_amp.grad(listed(outputs), listed(inputs), retain_graph, create_graph, allow_unused))
 
 
 def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> float:

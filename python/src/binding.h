@@ -87,6 +87,14 @@ typedef struct option {
 /* Every entry of a dict into its field; an unknown one is a TypeError. −1 with an exception. */
 int set_options(const char *what, const option *table, void *options, PyObject *dict);
 
+/* A class of amp.optim, and what libamp calls it. */
+typedef struct named_kind {
+    const char *name;
+    int kind;
+} named_kind; /* a table ends with one of no name */
+/* The kind of that name; −1 with a ValueError: "there is no WHAT 'NAME'". */
+int find_kind(const named_kind *table, const char *what, const char *name);
+
 /* Tensors under their numbers, from `first` on, as libamp's list; NULL with an exception. */
 amp_parameters *parameter_list(PyObject *sequence, int64_t first);
 

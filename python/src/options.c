@@ -55,6 +55,13 @@ int set_options(const char *what, const option *table, void *options, PyObject *
     return 0;
 }
 
+int find_kind(const named_kind *table, const char *what, const char *name) {
+    while (table->name && strcmp(table->name, name) != 0) table++;
+    if (table->name) return table->kind;
+    PyErr_Format(PyExc_ValueError, "there is no %s '%s'", what, name);
+    return -1;
+}
+
 /* ---- Lists of parameters --------------------------------------------------------------------------------------------------- */
 amp_parameters *parameter_list(PyObject *sequence, int64_t first) {
     amp_tensor **tensors = NULL;

@@ -10,10 +10,7 @@ typedef struct scheduler_object {
     PyObject *function;  /* LambdaLR's, or NULL */
 } scheduler_object;
 
-static const struct {
-    const char *name;
-    amp_scheduler_kind kind;
-} kinds[] = {
+static const named_kind kinds[] = {
     {"StepLR", AMP_STEP_LR},
     {"MultiStepLR", AMP_MULTI_STEP_LR},
     {"ConstantLR", AMP_CONSTANT_LR},
@@ -24,6 +21,7 @@ static const struct {
     {"CosineAnnealingWarmRestarts", AMP_COSINE_ANNEALING_WARM_RESTARTS},
     {"OneCycleLR", AMP_ONE_CYCLE_LR},
     {"LambdaLR", AMP_LAMBDA_LR},
+    {0},
 };
 
 static const option scheduler_options[] = {
@@ -69,13 +67,9 @@ static int set_up_scheduler(scheduler_object *self, const char *name, PyObject *
         options.function = call_function;
         options.context = function;
     }
-    size_t i = 0;
-    while (i < sizeof kinds / sizeof kinds[0] && strcmp(kinds[i].name, name) != 0) i++;
-    if (i == sizeof kinds / sizeof kinds[0]) {
-        PyErr_Format(PyExc_ValueError, "there is no scheduler '%s'", name);
-        return -1;
-    }
-    self->scheduler = amp_scheduler_create(kinds[i].kind, &options);
+    const int kind = find_kind(kinds, "scheduler", name);
+    if (kind < 0) return -1;
+    self->scheduler = amp_scheduler_create((amp_scheduler_kind)kind, &options);
     if (!self->scheduler) (void)none_or_first_error(amp_last_status());
     return self->scheduler ? 0 : -1;
 }

@@ -50,13 +50,12 @@ PyObject *inner_optimizer(PyObject *optimizer) {
                         Py_TYPE(optimizer)->tp_name);
 }
 
-static const struct {
-    const char *name;
-    amp_optimizer_kind kind;
-} kinds[] = {
-    {"SGD", AMP_SGD},         {"Adam", AMP_ADAM},       {"AdamW", AMP_ADAMW},
-    {"Adagrad", AMP_ADAGRAD}, {"RMSprop", AMP_RMSPROP}, {"Adadelta", AMP_ADADELTA},
-    {"NAdam", AMP_NADAM},     {"RAdam", AMP_RADAM},     {"Adamax", AMP_ADAMAX},
+static const named_kind kinds[] = {
+    {"SGD", AMP_SGD},         {"Adam", AMP_ADAM},
+    {"AdamW", AMP_ADAMW},     {"Adagrad", AMP_ADAGRAD},
+    {"RMSprop", AMP_RMSPROP}, {"Adadelta", AMP_ADADELTA},
+    {"NAdam", AMP_NADAM},     {"RAdam", AMP_RADAM},
+    {"Adamax", AMP_ADAMAX},   {0},
 };
 
 static const option optimizer_options[] = {
@@ -82,14 +81,10 @@ static const option optimizer_options[] = {
 };
 
 static amp_optimizer *create_optimizer(const char *name, const amp_optimizer_args *options) {
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(kinds[i].name, name) != 0) continue;
-        amp_optimizer *optimizer = amp_optimizer_create(kinds[i].kind, options);
-        if (!optimizer) (void)raise_error();
-        return optimizer;
-    }
-    PyErr_Format(PyExc_ValueError, "there is no optimizer '%s'", name);
-    return NULL;
+    const int kind = find_kind(kinds, "optimizer", name);
+    amp_optimizer *optimizer = kind < 0 ? NULL : amp_optimizer_create((amp_optimizer_kind)kind, options);
+    if (!optimizer && kind >= 0) (void)raise_error();
+    return optimizer;
 }
 
 static PyObject *optimizer_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {

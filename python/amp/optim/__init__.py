@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
 from amp import _amp
 from amp._amp import Tensor
+from amp._train import kind_of, listed
 from amp.optim import lr_scheduler
 
 __all__ = ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "NAdam", "Optimizer", "RAdam", "RMSprop", "SGD",
@@ -30,29 +31,20 @@ def _groups(parameters: Parameters) -> List[Tuple[Any, Options]]:
     return [(listed, {})]
 
 
-def _listed(tensors: Any) -> List[Tensor]:
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
-
-
-def _kind(optimizer: Any) -> str:
-    """The class of this module that it is, perhaps by way of a program's own."""
-    return next(kind.__name__ for kind in type(optimizer).__mro__ if kind.__module__ == __name__)
-
-
 class Optimizer:
     """What all optimizers have."""
 
     def __init__(self, params: Parameters, **options: Any) -> None:
         (tensors, own), *others = _groups(params)
         self._defaults = _options(options)
-        self._optimizer = _amp.Optimizer(_kind(self), _listed(tensors), {**self._defaults, **_options(own)})
+        self._optimizer = _amp.Optimizer(kind_of(self, __name__), listed(tensors), {**self._defaults, **_options(own)})
         self._defaults.pop("master_weights", None)  # of the optimizer as a whole
         for tensors, own in others:
             self._add(tensors, own)
 
     def _add(self, tensors: Any, own: Options) -> None:
         """A group: what it does not say itself is as the optimizer was told, not as the first group."""
-        self._optimizer.add_group(_listed(tensors), {**self._defaults, **_options(own)})
+        self._optimizer.add_group(listed(tensors), {**self._defaults, **_options(own)})
 
     def add_param_group(self, group: Options) -> None:
         """Adds {"params": […]} with options of its own."""
@@ -138,7 +130,7 @@ class LBFGS:
                    "history_size": history_size}
         if max_eval is not None:
             options["max_eval"] = max_eval
-        self._params = _listed(params)
+        self._params = listed(params)
         self._lbfgs = _amp.LBFGS(self._params, options, line_search_fn is not None)
 
     def step(self, closure: Callable[[], Union[Tensor, float]]) -> float:

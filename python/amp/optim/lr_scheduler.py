@@ -3,22 +3,18 @@ sets the rates of its optimizer when it is made; `step()` goes after the optimiz
 from typing import Any, Callable, Dict, List, Sequence, Union
 
 from amp import _amp
+from amp._train import kind_of
 
 
 def _rates(optimizer: Any) -> List[float]:
     return [optimizer.get("lr", group) for group in range(optimizer.group_count)]
 
 
-def _kind(scheduler: Any) -> str:
-    """The class of this module that it is, perhaps by way of a program's own."""
-    return next(kind.__name__ for kind in type(scheduler).__mro__ if kind.__module__ == __name__)
-
-
 class LRScheduler:
     """What all have that go by the step. The rates at the beginning are those that the optimizer has then."""
 
     def __init__(self, optimizer: Any, options: Dict[str, Any], function: Any = None) -> None:
-        self._scheduler = _amp.Scheduler(_kind(self), optimizer, options, function)
+        self._scheduler = _amp.Scheduler(kind_of(self, __name__), optimizer, options, function)
         self.optimizer = optimizer
 
     def step(self) -> None:
