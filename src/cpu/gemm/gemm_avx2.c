@@ -27,6 +27,7 @@ void amp_gemm_finish_avx2(const amp_gemm_finish *f, const amp_gemm_place *place,
 
 static const amp_gemm_isa isa = {
     .a_f32 = true,
+    .stores = true,
     .max_rows = 6,
     .max_panels = {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
     .chunk_rows = 256,
@@ -35,6 +36,7 @@ static const amp_gemm_isa isa = {
     .pack_a = pack_a,
     .tile = tile,
     .finish = amp_gemm_finish_avx2,
+    .end = end_streams,
 };
 
 amp_status amp_gemm_bf16_avx2(const amp_gemm *g) {

@@ -21,6 +21,7 @@ static void tile(const amp_gemm_tile *t) {
 
 static const amp_gemm_isa isa = {
     .a_f32 = true,
+    .stores = true,
     .b_f32 = true,
     .max_rows = 6,
     .max_panels = {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
@@ -30,6 +31,7 @@ static const amp_gemm_isa isa = {
     .pack_a = pack_a,
     .tile = tile,
     .finish = amp_gemm_finish_avx2,
+    .end = end_streams,
 };
 
 amp_status amp_gemm_f32_avx2(const amp_gemm *g) {

@@ -10,6 +10,7 @@
 #include <immintrin.h>
 
 #include "cpu/gemm/gemm_isa.h"
+#include "cpu/gemm/gemm_simd.h"
 
 /* sum += a · b. In assembly, for with the intrinsic gcc 12 moves work about and runs out of registers. */
 static inline __attribute__((always_inline)) void multiply_add(__m256 *sum, __m256 a, __m256 b) {
@@ -64,15 +65,44 @@ static inline __attribute__((always_inline)) void fetch_pair(const char *b, int6
     }
 }
 
-/* `vectors` of 8 columns from column `first` of one panel: rows · vectors accumulators, at most 12 of 16 registers. */
-static inline __attribute__((always_inline)) void strip_of(const amp_gemm_tile *t, const char *b, float *c,
-                                                           const int rows, const int vectors, const bool b_f32) {
+/* A strip's sums to C, from the registers; past the caches where C is more than stays near. */
+static inline __attribute__((always_inline)) void store_strip(const amp_gemm_tile *t, const __m256 acc[12], int64_t row,
+                                                              int64_t column, const int rows, const int vectors) {
+    const amp_gemm_finish *const f = t->finish;
+    float *c = (float *)f->c + row * f->c_row_stride + column;
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++) {
+        const __m256 bias =
+            f->bias ? (__m256)simd_load(f->bias, f->bias_dtype, column + v * 8, 1, 8) : _mm256_setzero_ps();
+#pragma GCC unroll 6
+        for (int r = 0; r < rows; r++) {
+            const __m256 sum = acc[r * vectors + v], x = f->bias ? _mm256_add_ps(sum, bias) : sum;
+            float *to = c + r * f->c_row_stride + v * 8;
+            if (f->streams)
+                _mm256_stream_ps(to, x);
+            else
+                _mm256_storeu_ps(to, x);
+        }
+    }
+}
+
+/* For amp_gemm_isa.end: what was streamed is seen by whoever is told that it is there. */
+static void end_streams(void) {
+    _mm_sfence();
+}
+
+/* `vectors` of 8 columns from column `column` of a tile: rows · vectors accumulators, at most 12 of 16 registers. They
+ * go to the tile, or `to_c` where nothing but a bias is added to them. */
+static inline __attribute__((always_inline)) void strip_of(const amp_gemm_tile *t, const char *a, int64_t row,
+                                                           int column, const bool to_c, const int rows,
+                                                           const int vectors, const bool b_f32) {
     __m256 acc[12];
     const int64_t pitch = (int64_t)t->panels * AMP_GEMM_BLOCK, b_panel = t->b_panel_bytes;
+    const char *b = (const char *)t->b + column / AMP_GEMM_BLOCK * b_panel + column % AMP_GEMM_BLOCK * 4;
+    float *c = t->c + column;
 #pragma GCC unroll 12
     for (int i = 0; i < rows * vectors; i++)
         acc[i] = t->accumulate ? _mm256_load_ps(c + i / vectors * pitch + i % vectors * 8) : _mm256_setzero_ps();
-    const char *a = (const char *)t->a;
     const int64_t a_step = (int64_t)t->panel_rows * 128, b_pair = b_f32 ? 256 : 128;
     for (int64_t block = 0; block < t->pairs / 16; block++) {
         for (int pair = 0; pair < 16; pair++) {
@@ -84,16 +114,33 @@ static inline __attribute__((always_inline)) void strip_of(const amp_gemm_tile *
     }
     for (int pair = 0; pair < (int)(t->pairs % 16); pair++)
         multiply_pair(acc, a + pair * 8, b + pair * b_pair, b_panel, rows, vectors, b_f32);
+    if (to_c) {
+        store_strip(t, acc, row, t->column + column, rows, vectors);
+        return;
+    }
 #pragma GCC unroll 12
     for (int i = 0; i < rows * vectors; i++) _mm256_store_ps(c + i / vectors * pitch + i % vectors * 8, acc[i]);
 }
 
+static inline __attribute__((always_inline)) void one_tile(const amp_gemm_tile *t, const char *a, int64_t row,
+                                                           const int rows, const int vectors, const bool b_f32) {
+    const bool plain = t->finish && t->finish->c_dtype == AMP_F32;
+    int column = 0, stored = 0;
+    for (; column < t->columns; column += vectors * 8) {
+        const bool to_c = plain && column + vectors * 8 <= t->columns;
+        strip_of(t, a, row, column, to_c, rows, vectors, b_f32);
+        if (to_c) stored = column + vectors * 8;
+    }
+    if (!t->finish || stored == t->columns) return;
+    const int pitch = t->panels * AMP_GEMM_BLOCK;
+    const amp_gemm_place rest = {row, t->column + stored, rows, t->columns - stored, pitch};
+    amp_gemm_finish_avx2(t->finish, &rest, t->c + stored);
+}
+
 static inline __attribute__((always_inline)) void tile_of(const amp_gemm_tile *t, const int rows, const int vectors,
                                                           const bool b_f32) {
-    for (int column = 0; column < t->columns; column += vectors * 8) {
-        const char *b = (const char *)t->b + column / AMP_GEMM_BLOCK * t->b_panel_bytes + column % AMP_GEMM_BLOCK * 4;
-        strip_of(t, b, t->c + column, rows, vectors, b_f32);
-    }
+    for (int64_t i = 0; i < t->repeat; i++)
+        one_tile(t, (const char *)t->a + i * (int64_t)t->a_panel_bytes, t->row + i * rows, rows, vectors, b_f32);
 }
 
 static inline __attribute__((always_inline)) void tile_any(const amp_gemm_tile *t, const bool b_f32) {
