@@ -9,22 +9,6 @@ static const char what[] = "data_parallel_backward";
 
 enum { LINE = 64, ELEMENTS_ALIGNED = 16, LARGE_BLOCK = 1 << 20 };
 
-struct amp_shared_bytes {
-    _Alignas(LINE) atomic_int references;
-    _Alignas(LINE) char bytes[];
-};
-
-static amp_shared_bytes *shared_new(size_t bytes) {
-    amp_shared_bytes *s = amp_alloc(sizeof *s + bytes);
-    if (s) atomic_init(&s->references, 1);
-    return s;
-}
-
-static void shared_drop(void *context) {
-    amp_shared_bytes *s = context;
-    if (s && atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) == 1) amp_free(s);
-}
-
 static int64_t rounded_up(int64_t value, int64_t to) {
     return (value + to - 1) / to * to;
 }
@@ -40,13 +24,21 @@ static size_t piece_bytes(size_t bytes) {
     return (size_t)rounded_up((int64_t)bytes, is_large ? LARGE_BLOCK : LINE);
 }
 
-static void close_bucket(const amp_data_parallel *d, amp_bucket *b) {
+/* Of all ranks, for them and of them. */
+static amp_status set_flags_apart(const amp_data_parallel *d, amp_bucket *b) {
+    b->apart = amp_alloc_zeroed(2 * (size_t)d->size * b->flags);
+    return b->apart ? AMP_OK : amp_fail(AMP_ERROR_MEMORY, "data_parallel_create: no memory for buckets");
+}
+
+static amp_status close_bucket(const amp_data_parallel *d, amp_bucket *b) {
     const int64_t per_block = LARGE_BLOCK / (int64_t)amp_dtype_size(b->wire);
     b->chunk = rounded_up((b->elements + d->size - 1) / d->size, ELEMENTS_ALIGNED);
     if ((size_t)b->chunk * amp_dtype_size(b->wire) > INT32_MAX) b->chunk = rounded_up(b->chunk, per_block);
     b->elements = b->chunk * d->size;
     b->flags = (size_t)rounded_up(b->count, LINE);
-    b->piece = piece_bytes(b->flags + (size_t)b->chunk * amp_dtype_size(b->wire));
+    const bool is_apart = d->place.kind->is_apart;
+    b->piece = piece_bytes((is_apart ? 0 : b->flags) + (size_t)b->chunk * amp_dtype_size(b->wire));
+    return is_apart ? set_flags_apart(d, b) : AMP_OK;
 }
 
 /* Whether the bucket goes on with this parameter. */
@@ -62,7 +54,7 @@ amp_status amp_buckets_lay_out(amp_data_parallel *d) {
     for (int i = 0; i < d->count; i++) {
         amp_reduced *r = &d->items[i];
         if (!b || !has_room(d, b, r)) {
-            if (b) close_bucket(d, b);
+            if (b) AMP_TRY(close_bucket(d, b));
             b = &d->buckets[d->bucket_count++];
             b->first = i;
             b->sum = sum_of(r);
@@ -73,8 +65,7 @@ amp_status amp_buckets_lay_out(amp_data_parallel *d) {
         b->elements += rounded_up(r->count, ELEMENTS_ALIGNED);
         b->count++;
     }
-    if (b) close_bucket(d, b);
-    return AMP_OK;
+    return b ? close_bucket(d, b) : AMP_OK;
 }
 
 /* ---- Elements in memory ------------------------------------------------------------------------------------------ */
@@ -88,13 +79,25 @@ static range in_chunk(const amp_bucket *b, const amp_reduced *r, int c) {
     return (range){r->begin > from ? r->begin : from, last < to ? last : to};
 }
 
-static amp_tensor *over(char *bytes, amp_dtype dtype, int64_t count) {
-    return amp_from_memory(bytes, dtype, 1, &count, NULL, NULL, NULL);
+static amp_tensor *over(const amp_data_parallel *d, const amp_room *room, size_t at, amp_dtype dtype, int64_t count) {
+    return d->place.kind->over(room, at, dtype, 1, &count);
 }
 
-/* The place of an element of chunk c in a piece. */
-static char *in_piece(const amp_bucket *b, char *piece, int c, int64_t element) {
-    return piece + b->flags + (size_t)(element - c * b->chunk) * amp_dtype_size(b->wire);
+/* Elements of chunk c, in the piece of a rank. */
+static amp_tensor *in_piece(const amp_data_parallel *d, const amp_bucket *b, const amp_room *room, int rank, int c,
+                            range e) {
+    const size_t before = (size_t)rank * b->piece + (b->apart ? 0 : b->flags);
+    const size_t at = before + (size_t)(e.begin - c * b->chunk) * amp_dtype_size(b->wire);
+    return over(d, room, at, b->wire, e.end - e.begin);
+}
+
+static char *flags_for(const amp_bucket *b, int rank) {
+    return b->apart ? b->apart + (size_t)rank * b->flags : b->sent.bytes + (size_t)rank * b->piece;
+}
+
+static const char *flags_of(const amp_data_parallel *d, const amp_bucket *b, int rank) {
+    if (b->apart) return b->apart + (size_t)(d->size + rank) * b->flags;
+    return b->received.bytes + (size_t)rank * b->piece;
 }
 
 /* ---- Filling ----------------------------------------------------------------------------------------------------- */
@@ -107,10 +110,10 @@ void amp_buckets_begin(amp_data_parallel *d) {
 
 /* False: no memory. */
 static bool make_sent(const amp_data_parallel *d, amp_bucket *b) {
-    if (b->sent) return true;
-    b->sent = amp_alloc(b->piece * (size_t)d->size);
-    for (int c = 0; b->sent && c < d->size; c++) memset(b->sent + (size_t)c * b->piece, 0, b->flags);
-    return b->sent != NULL;
+    if (b->sent.owner) return true;
+    if (!d->place.kind->take(&d->place, b->piece * (size_t)d->size, &b->sent)) return false;
+    for (int c = 0; c < d->size; c++) memset(flags_for(b, c), 0, b->flags);
+    return true;
 }
 
 /* In the dtype of sums, of the mean this rank's part. */
@@ -129,11 +132,10 @@ amp_status amp_bucket_give(amp_data_parallel *d, amp_reduced *r, amp_tensor *gra
     if (!make_sent(d, b)) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a bucket", what);
     amp_tensor *flat = amp_reshape(part_of(d, b, r, gradient), AMP_DIMS(r->count));
     for (int c = 0; c < d->size; c++) {
-        char *piece = b->sent + (size_t)c * b->piece;
         const range e = in_chunk(b, r, c);
-        piece[r - &d->items[b->first]] = 1;
+        flags_for(b, c)[r - &d->items[b->first]] = 1;
         if (e.begin >= e.end) continue;
-        amp_tensor *to = over(in_piece(b, piece, c, e.begin), b->wire, e.end - e.begin);
+        amp_tensor *to = in_piece(d, b, &b->sent, c, c, e);
         if (!amp_copy_(to, amp_narrow(flat, 0, e.begin - r->begin, e.end - e.begin))) break;
     }
     r->is_given = true;
@@ -157,25 +159,40 @@ static amp_status fail_transport(amp_data_parallel *d) {
     return amp_world_fail(what);
 }
 
-/* This rank cannot receive what the others send. */
+/* This rank cannot receive what the others send; of GPUs' elements it need not. */
 static amp_status fail_memory(amp_data_parallel *d) {
-    d->is_broken = true;
+    d->is_broken = !d->place.kind->is_apart;
+    if (d->place.kind->is_apart) amp_place_lose(&d->place);
     return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a bucket", what);
 }
 
+/* Nobody may have given anything. */
+static bool make_exchanged(const amp_data_parallel *d, amp_bucket *b) {
+    return make_sent(d, b) && d->place.kind->take(&d->place, b->piece * (size_t)d->size, &b->received);
+}
+
+/* Elements on GPUs, behind which sums are enqueued; what fails here the ranks tell each other at the end. */
+static void exchange_apart(amp_data_parallel *d, amp_bucket *b, bool is_made) {
+    if (!is_made)
+        (void)fail_memory(d);
+    else
+        (void)d->place.kind->exchange(what, &d->place, b->sent.bytes, b->received.bytes, b->piece);
+}
+
 static amp_status exchange(amp_data_parallel *d, amp_bucket *b) {
-    if (!make_sent(d, b)) return fail_memory(d); /* nobody may have given anything */
-    b->received = amp_alloc(b->piece * (size_t)d->size);
-    if (!b->received) return fail_memory(d);
-    b->transfer = transport()->start_exchange(b->sent, b->received, b->piece);
+    const bool is_made = make_exchanged(d, b);
+    if (!is_made && !b->apart) return fail_memory(d);
+    if (b->apart) exchange_apart(d, b, is_made);
+    char *received = b->apart ? b->apart + (size_t)d->size * b->flags : b->received.bytes;
+    b->transfer = transport()->start_exchange(flags_for(b, 0), received, b->apart ? b->flags : b->piece);
     if (!b->transfer) return fail_transport(d);
     d->exchanged++;
     return AMP_OK;
 }
 
 /* ---- Summing ----------------------------------------------------------------------------------------------------- */
-static bool has_given(const amp_bucket *b, int rank, int number) {
-    return b->received[(size_t)rank * b->piece + (size_t)number] != 0;
+static bool has_given(const amp_data_parallel *d, const amp_bucket *b, int rank, int number) {
+    return flags_of(d, b, rank)[number] != 0;
 }
 
 /* The sum of a parameter's elements in this rank's chunk. What is the first is copied, and not added to a 0: −0
@@ -189,64 +206,77 @@ static amp_status sum_up(const amp_data_parallel *d, const amp_bucket *b, int nu
         is_first = false;
     }
     for (int rank = 0; rank < d->size; rank++) {
-        if (!has_given(b, rank, number)) continue;
-        char *piece = b->received + (size_t)rank * b->piece;
-        amp_tensor *more = over(in_piece(b, piece, own_rank(), e.begin), b->wire, e.end - e.begin);
+        if (!has_given(d, b, rank, number)) continue;
+        amp_tensor *more = in_piece(d, b, &b->received, rank, own_rank(), e);
         if (!(is_first ? amp_copy_(to, more) : amp_add_(to, more))) return amp_pending_error();
         is_first = false;
     }
     return AMP_OK;
 }
 
-static amp_status sum_chunk(amp_data_parallel *d, amp_bucket *b, char *sums) {
+static amp_status sum_chunk(amp_data_parallel *d, amp_bucket *b) {
     amp_no_grad_here();
-    const int64_t start = own_rank() * b->chunk;
     for (int i = 0; i < b->count; i++) {
         amp_scope_here();
         amp_reduced *r = &d->items[b->first + i];
         const range e = in_chunk(b, r, own_rank());
         r->is_there = r->held == AMP_HELD_REDUCED;
-        for (int rank = 0; rank < d->size && !r->is_there; rank++) r->is_there = has_given(b, rank, i);
+        for (int rank = 0; rank < d->size && !r->is_there; rank++) r->is_there = has_given(d, b, rank, i);
         if (e.begin >= e.end || !r->is_there) continue;
-        char *place = sums + (size_t)(e.begin - start) * amp_dtype_size(b->sum);
-        AMP_TRY(sum_up(d, b, i, over(place, b->sum, e.end - e.begin), e));
+        const size_t at = (size_t)e.begin * amp_dtype_size(b->sum);
+        AMP_TRY(sum_up(d, b, i, over(d, &b->result, at, b->sum, e.end - e.begin), e));
     }
     return AMP_OK;
 }
 
 /* Rounds the sums to what all get. */
-static amp_status round_chunk(const amp_bucket *b, char *sums, char *to) {
+static amp_status round_chunk(const amp_data_parallel *d, const amp_bucket *b) {
     amp_no_grad_here();
     amp_scope_here();
-    return amp_copy_(over(to, b->wire, b->chunk), over(sums, b->sum, b->chunk)) ? AMP_OK : amp_pending_error();
+    const size_t begin = (size_t)(own_rank() * b->chunk);
+    amp_tensor *to = over(d, &b->gathered, begin * amp_dtype_size(b->wire), b->wire, b->chunk);
+    amp_tensor *sums = over(d, &b->result, begin * amp_dtype_size(b->sum), b->sum, b->chunk);
+    return amp_copy_(to, sums) ? AMP_OK : amp_pending_error();
+}
+
+static bool make_gathered(const amp_data_parallel *d, amp_bucket *b) {
+    const size_t wire = amp_dtype_size(b->wire), sum = amp_dtype_size(b->sum);
+    return d->place.kind->take(&d->place, (size_t)b->elements * sum, &b->result) &&
+           (b->wire == b->sum || d->place.kind->take(&d->place, (size_t)b->elements * wire, &b->gathered));
+}
+
+/* The sums of all ranks, which have this one's at their place; false: the group is no more to be used. */
+static bool start_gather(const amp_data_parallel *d, amp_bucket *b) {
+    const amp_room *all = b->gathered.owner ? &b->gathered : &b->result;
+    const size_t bytes = (size_t)b->chunk * amp_dtype_size(b->wire);
+    const char *own = all->bytes + (size_t)own_rank() * bytes;
+    if (b->apart) {
+        (void)d->place.kind->gather(what, &d->place, own, all->bytes, bytes);
+        return true;
+    }
+    b->transfer = transport()->start_gather(own, all->bytes, bytes);
+    return b->transfer != NULL;
 }
 
 /* An error of this rank's does not keep it from taking part: the ranks tell each other at the end. */
 static amp_status gather(amp_data_parallel *d, amp_bucket *b) {
-    const size_t wire = amp_dtype_size(b->wire), sum = amp_dtype_size(b->sum);
-    const bool rounds = b->wire != b->sum;
-    b->result = shared_new((size_t)b->elements * sum);
-    if (rounds) b->gathered = amp_alloc((size_t)b->elements * wire);
-    if (!b->result || (rounds && !b->gathered)) return fail_memory(d);
-    char *sums = b->result->bytes + (size_t)(own_rank() * b->chunk) * sum;
-    char *all = rounds ? b->gathered : b->result->bytes, *own = all + (size_t)(own_rank() * b->chunk) * wire;
-    if (!amp_failed() && sum_chunk(d, b, sums) == AMP_OK && rounds) (void)round_chunk(b, sums, own);
-    b->transfer = transport()->start_gather(own, all, (size_t)b->chunk * wire);
-    if (!b->transfer) return fail_transport(d);
-    amp_free(b->sent);
-    amp_free(b->received);
-    b->sent = b->received = NULL;
+    const bool is_made = make_gathered(d, b);
+    if (!is_made) (void)fail_memory(d);
+    if (d->is_broken) return amp_pending_error();
+    if (!amp_failed() && sum_chunk(d, b) == AMP_OK && b->gathered.owner) (void)round_chunk(d, b);
+    if (is_made && !start_gather(d, b)) return fail_transport(d);
+    d->place.kind->drop(&b->sent);
+    d->place.kind->drop(&b->received);
     d->gathered++;
     return AMP_OK;
 }
 
-static void widen(amp_bucket *b) {
+static void widen(const amp_data_parallel *d, amp_bucket *b) {
     amp_no_grad_here();
     amp_scope_here();
-    if (b->gathered && !amp_failed())
-        (void)amp_copy_(over(b->result->bytes, b->sum, b->elements), over(b->gathered, b->wire, b->elements));
-    amp_free(b->gathered);
-    b->gathered = NULL;
+    if (b->gathered.owner && !amp_failed())
+        (void)amp_copy_(over(d, &b->result, 0, b->sum, b->elements), over(d, &b->gathered, 0, b->wire, b->elements));
+    d->place.kind->drop(&b->gathered);
 }
 
 /* ---- Moving on --------------------------------------------------------------------------------------------------- */
@@ -257,8 +287,10 @@ static void count_bytes(amp_data_parallel *d, size_t piece) {
     if (d->is_active) d->stats.bytes_overlapped += bytes;
 }
 
-/* Whether the bucket's transfer is through. */
+/* Whether the bucket's transfer is through, where there is one. */
 static amp_status is_transferred(amp_data_parallel *d, amp_bucket *b, bool waits, bool *done) {
+    *done = !b->transfer;
+    if (*done) return AMP_OK;
     const bool good = waits ? transport()->wait(b->transfer) : transport()->test(b->transfer, done);
     if (waits) *done = true;
     if (!good) return fail_transport(d);
@@ -276,7 +308,9 @@ static amp_status advance_exchanges(amp_data_parallel *d) {
     return AMP_OK;
 }
 
+/* On GPUs all exchanges come first: transfers there have one order, and a rank that is ahead must not change it. */
 static amp_status advance_gathers(amp_data_parallel *d, bool waits) {
+    if (d->place.kind->is_apart && !d->is_flushing) return AMP_OK;
     while (d->gathered < d->exchanged) {
         amp_bucket *b = &d->buckets[d->gathered];
         bool done = false;
@@ -295,7 +329,7 @@ static amp_status advance_ends(amp_data_parallel *d, bool waits) {
         AMP_TRY(is_transferred(d, b, waits, &done));
         if (!done) break;
         count_bytes(d, (size_t)b->chunk * amp_dtype_size(b->wire));
-        widen(b);
+        widen(d, b);
         d->through++;
     }
     return AMP_OK;
@@ -312,25 +346,25 @@ amp_status amp_buckets_advance(amp_data_parallel *d, bool waits) {
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 amp_tensor *amp_bucket_result(const amp_data_parallel *d, const amp_reduced *r) {
     const amp_bucket *b = &d->buckets[r->bucket];
-    char *bytes = b->result->bytes + (size_t)r->begin * amp_dtype_size(b->sum);
-    atomic_fetch_add_explicit(&b->result->references, 1, memory_order_relaxed);
-    amp_tensor *t = amp_from_memory(bytes, b->sum, r->tensor->rank, r->tensor->shape, NULL, shared_drop, b->result);
-    if (!t) shared_drop(b->result);
-    return t && r->tensor->dtype != b->sum ? amp_to(t, r->tensor->dtype) : t;
+    return d->place.kind->keep(&b->result, (size_t)r->begin * amp_dtype_size(b->sum), b->sum, r->tensor);
 }
 
 void amp_buckets_end(amp_data_parallel *d) {
     for (int i = 0; i < d->bucket_count; i++) {
         amp_bucket *b = &d->buckets[i];
+        amp_room *rooms[] = {&b->sent, &b->received, &b->gathered, &b->result};
         if (b->transfer && !d->is_lost) d->is_lost = !transport()->wait(b->transfer);
-        if (!b->transfer || !d->is_lost) { /* else it may still be written */
-            amp_free(b->sent);
-            amp_free(b->received);
-            amp_free(b->gathered);
-            shared_drop(b->result);
+        const bool is_written = b->transfer && d->is_lost; /* it may still be */
+        for (size_t k = 0; k < sizeof rooms / sizeof *rooms; k++) {
+            if (!is_written) d->place.kind->drop(rooms[k]);
+            *rooms[k] = (amp_room){NULL, NULL};
         }
-        b->sent = b->received = b->gathered = NULL;
-        b->result = NULL;
+        if (is_written) b->apart = NULL;
         b->transfer = NULL;
     }
+}
+
+void amp_buckets_free(amp_data_parallel *d) {
+    for (int i = 0; i < d->bucket_count; i++) amp_free(d->buckets[i].apart);
+    amp_free(d->buckets);
 }

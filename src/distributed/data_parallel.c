@@ -95,7 +95,7 @@ void amp_data_parallel_destroy(amp_data_parallel *d) {
     for (int64_t i = 0; i < d->buffer_count; i++) amp_release(d->buffers[i]);
     amp_free(d->items);
     amp_free(d->buffers);
-    amp_free(d->buckets);
+    amp_buckets_free(d);
     amp_free(d);
 }
 
@@ -115,10 +115,11 @@ static amp_status read_options(amp_data_parallel *d, const amp_data_parallel_arg
                     (long long)d->bucket_bytes);
 }
 
-static amp_status check_parameter(const amp_parameter *p) {
+static amp_status check_parameter(amp_data_parallel *d, const amp_parameter *p) {
     char name[240];
     snprintf(name, sizeof name, "%s '%.200s'", p->is_buffer ? "buffer" : "parameter", p->name);
     AMP_TRY(amp_world_check_tensor(what_create, name, p->tensor));
+    AMP_TRY(amp_place_add(what_create, &d->place, name, p->tensor));
     AMP_TRY(amp_tensor_check_writable(what_create, name, p->tensor));
     if (p->is_buffer || !amp_dtype_is_complex(p->tensor->dtype)) return AMP_OK;
     return amp_fail(AMP_ERROR_DTYPE, "%s: %s is %s; complex gradients are not reduced", what_create, name,
@@ -132,7 +133,7 @@ static amp_status take_parameters(amp_data_parallel *d, const amp_parameters *li
     if (!d->items || !d->buffers) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory", what_create);
     for (int64_t i = list->count - 1; i >= 0; i--) {
         const amp_parameter *p = &list->items[i];
-        AMP_TRY(check_parameter(p));
+        AMP_TRY(check_parameter(d, p));
         if (p->is_buffer) {
             d->buffers[d->buffer_count++] = amp_retain(p->tensor);
             continue;
@@ -229,8 +230,9 @@ static amp_status check_models(const amp_world *g, const amp_data_parallel *d, c
 }
 
 static amp_status broadcast_all(const char *what, const amp_data_parallel *d) {
-    for (int i = d->count - 1; i >= 0; i--) AMP_TRY(amp_world_broadcast_tensor(what, d->items[i].tensor, 0));
-    for (int64_t i = d->buffer_count - 1; i >= 0; i--) AMP_TRY(amp_world_broadcast_tensor(what, d->buffers[i], 0));
+    for (int i = d->count - 1; i >= 0; i--) AMP_TRY(amp_world_broadcast_tensor(what, &d->place, d->items[i].tensor, 0));
+    for (int64_t i = d->buffer_count - 1; i >= 0; i--)
+        AMP_TRY(amp_world_broadcast_tensor(what, &d->place, d->buffers[i], 0));
     return AMP_OK;
 }
 
@@ -240,7 +242,8 @@ static amp_status create(amp_data_parallel *d, const amp_world *g, const amp_dat
     const amp_status filled = fill(d, given, &a), agreed = amp_world_agree(what_create, filled, 0);
     if (filled != AMP_OK || agreed != AMP_OK) return agreed;
     AMP_TRY(check_models(g, d, a.parameters));
-    return broadcast_all(what_create, d);
+    AMP_TRY(amp_place_connect(what_create, &d->place));
+    return amp_place_settle(what_create, &d->place, broadcast_all(what_create, d));
 }
 
 amp_data_parallel *amp_data_parallel_create_call(const amp_data_parallel_args *given) {
@@ -254,8 +257,9 @@ amp_data_parallel *amp_data_parallel_create_call(const amp_data_parallel_args *g
 }
 
 /* A program may have given it other memory since. */
-static amp_status check_again(const char *what, amp_tensor *t) {
+static amp_status check_again(const char *what, amp_data_parallel *d, amp_tensor *t) {
     AMP_TRY(amp_world_check_tensor(what, "a tensor of the model", t));
+    AMP_TRY(amp_place_add(what, &d->place, "a tensor of the model", t));
     return amp_tensor_check_writable(what, "a tensor of the model", t);
 }
 
@@ -264,10 +268,11 @@ amp_status amp_data_parallel_broadcast(amp_data_parallel *d) {
     const amp_world *g = NULL;
     AMP_TRY(amp_data_parallel_enter(what, d, &g));
     amp_status status = amp_pending_error();
-    for (int i = 0; i < d->count && status == AMP_OK; i++) status = check_again(what, d->items[i].tensor);
-    for (int64_t i = 0; i < d->buffer_count && status == AMP_OK; i++) status = check_again(what, d->buffers[i]);
+    for (int i = 0; i < d->count && status == AMP_OK; i++) status = check_again(what, d, d->items[i].tensor);
+    for (int64_t i = 0; i < d->buffer_count && status == AMP_OK; i++) status = check_again(what, d, d->buffers[i]);
     AMP_TRY(amp_world_agree(what, status, 0));
-    return broadcast_all(what, d);
+    AMP_TRY(amp_place_renew(what, &d->place));
+    return amp_place_settle(what, &d->place, broadcast_all(what, d));
 }
 
 /* ---- A backward -------------------------------------------------------------------------------------------------- */
@@ -361,6 +366,7 @@ static amp_status end(amp_data_parallel *d, amp_status status) {
         amp_release(r->before);
         r->before = NULL;
     }
+    if (status != AMP_OK) amp_place_part(&d->place);
     amp_buckets_end(d);
     d->stats.backwards++;
     return status;
@@ -369,6 +375,7 @@ static amp_status end(amp_data_parallel *d, amp_status status) {
 static amp_status finish(amp_data_parallel *d, amp_status status) {
     if (status == AMP_OK) (void)give_rest(d);
     if (!d->is_broken) (void)amp_buckets_advance(d, true);
+    (void)amp_place_check(what_backward, &d->place);
     const amp_status own = amp_failed() ? amp_last_status() : AMP_OK; /* whatever it was that failed first */
     return d->is_broken ? own : amp_world_agree(what_backward, own, mark_of_held(d));
 }
@@ -376,6 +383,7 @@ static amp_status finish(amp_data_parallel *d, amp_status status) {
 amp_status amp_data_parallel_backward_call(amp_data_parallel *d, const amp_backward_args *given) {
     const amp_world *g = NULL;
     AMP_TRY(amp_data_parallel_enter(what_backward, d, &g));
+    AMP_TRY(amp_place_renew(what_backward, &d->place));
     begin(d);
     const double start = amp_distributed_now();
     d->is_active = true;

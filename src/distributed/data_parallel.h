@@ -4,15 +4,15 @@
  * A bucket's elements are cut in as many chunks as there are ranks. Chunk c of every rank goes to rank c, behind a flag
  * for each parameter: whether the rank has a gradient of it. Rank c adds them in the order of the ranks, and all ranks
  * gather the sums. So every sum has one order, on whatever rank it is made. No thread is made for this: buckets move on
- * when a gradient arrives (bucket_advance in its hook), and at the end of the backward, where they are waited for. */
+ * when a gradient arrives (bucket_advance in its hook), and at the end of the backward, where they are waited for.
+ *
+ * On GPUs the flags go apart, by the transport: the host must know them before it enqueues sums. Nothing is waited for
+ * there but flags. */
 #ifndef AMP_DISTRIBUTED_DATA_PARALLEL_H
 #define AMP_DISTRIBUTED_DATA_PARALLEL_H
 
 #include "amp/distributed.h"
 #include "distributed/world.h"
-
-/* Memory that several tensors' gradients lie in. */
-typedef struct amp_shared_bytes amp_shared_bytes;
 
 /* What was at a leaf when a backward began. */
 typedef enum amp_held {
@@ -45,11 +45,12 @@ typedef struct amp_bucket {
     amp_dtype sum, wire;
     int64_t elements, chunk; /* of all chunks, padded; of one */
     size_t flags, piece;     /* bytes: the flags in front of a chunk; both together, on the wire */
+    char *apart;             /* flags for and then of each rank that are in no piece; NULL: they are in front */
     /* During a backward. */
-    int waits_for;            /* parameters whose gradient has not come */
-    char *sent, *received;    /* a piece of and for each rank */
-    char *gathered;           /* chunks of the wire's dtype, where that is not the sum's */
-    amp_shared_bytes *result; /* in the dtype of the sum */
+    int waits_for;           /* parameters whose gradient has not come */
+    amp_room sent, received; /* a piece of and for each rank */
+    amp_room gathered;       /* chunks of the wire's dtype, where that is not the sum's */
+    amp_room result;         /* in the dtype of the sum */
     amp_transfer *transfer;
 } amp_bucket;
 
@@ -59,6 +60,7 @@ struct amp_data_parallel {
     int64_t bucket_bytes;
     bool overlaps;
     int size; /* of the group that it was made in */
+    amp_place place;
     amp_reduced *items;
     int count;
     amp_tensor **buffers;
@@ -90,6 +92,7 @@ amp_status amp_buckets_advance(amp_data_parallel *d, bool waits);
 amp_tensor *amp_bucket_result(const amp_data_parallel *d, const amp_reduced *r);
 /* After it: what buckets hold goes. */
 void amp_buckets_end(amp_data_parallel *d);
+void amp_buckets_free(amp_data_parallel *d);
 
 /* ---- data_parallel.c ---- */
 /* For a function that all ranks call with it; NULL and a group that has ended are errors. */

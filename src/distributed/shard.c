@@ -13,11 +13,13 @@ enum { ROUND_BYTES = 32 << 20, LEAST_WINDOW = 64 << 10, LINE = 64 };
 typedef struct shard {
     amp_optimizer *optimizer;
     int size; /* of the group */
+    amp_place place;
     int *owners;
     size_t *places; /* of a step: where a parameter begins in what its owner sends */
     size_t *sent;   /* … and the bytes of each owner */
-    size_t window;  /* bytes that an owner sends at once */
-    char *round;    /* … of all ranks */
+    size_t most;    /* bytes that an owner sends at once, */
+    size_t window;  /* … in this step */
+    amp_room round; /* … of all ranks */
 } shard;
 
 static size_t bytes_of(const amp_tensor *t) {
@@ -29,7 +31,7 @@ static void shard_free(void *context) {
     amp_free(s->owners);
     amp_free(s->places);
     amp_free(s->sent);
-    amp_free(s->round);
+    if (s->place.kind) s->place.kind->drop(&s->round);
     amp_free(s);
 }
 
@@ -48,13 +50,14 @@ static uint64_t mark_of_gradients(const amp_optimizer *o) {
 
 /* Nobody steps unless all can, and have gradients of the same parameters. */
 static amp_status before_step(void *context, amp_status status) {
-    const shard *s = context;
+    shard *s = context;
     const amp_world *g = NULL;
     AMP_TRY(amp_world_enter(what_step, &g));
     if (status == AMP_OK && g->size != s->size)
         status = amp_fail(AMP_ERROR_INVALID, "%s: the optimizer is sharded among %d ranks, and the group has %d",
                           what_step, s->size, g->size);
-    return amp_world_agree(what_step, status, status == AMP_OK ? mark_of_gradients(s->optimizer) : 0);
+    AMP_TRY(amp_world_agree(what_step, status, status == AMP_OK ? mark_of_gradients(s->optimizer) : 0));
+    return amp_place_renew(what_step, &s->place);
 }
 
 /* All ranks have the same gradients, and know what was updated where. Returns the bytes of the rank that sends most. */
@@ -74,21 +77,32 @@ static size_t place_updated(const shard *s) {
 }
 
 /* The part of each parameter that lies in the window which begins at `from`: into the round, or out of it. */
-static void copy_window(const shard *s, int rank, size_t from, bool sends) {
+static amp_status copy_window(const shard *s, char *round, int rank, size_t from, bool sends) {
     const amp_optimizer *o = s->optimizer;
+    const amp_place_kind *kind = s->place.kind;
     for (int64_t i = 0; i < o->count; i++) {
         if (s->places[i] == SIZE_MAX || (s->owners[i] == rank) != sends) continue;
-        amp_tensor *t = o->items[i].parameter;
+        const amp_tensor *t = o->items[i].parameter;
         const size_t begin = s->places[i], end = begin + bytes_of(t);
         const size_t first = begin > from ? begin : from, last = end < from + s->window ? end : from + s->window;
         if (first >= last) continue;
-        char *own = (char *)amp_tensor_pointer(t) + (first - begin);
-        char *place = s->round + (size_t)s->owners[i] * s->window + (first - from);
-        if (sends)
-            memcpy(place, own, last - first);
-        else
-            memcpy(own, place, last - first);
+        char *own = kind->address(what_step, &s->place, t);
+        if (!own) return amp_pending_error();
+        own += first - begin;
+        char *place = round + (size_t)s->owners[i] * s->window + (first - from);
+        AMP_TRY(kind->copy(what_step, &s->place, sends ? place : own, sends ? own : place, last - first));
     }
+    return AMP_OK;
+}
+
+/* Nobody takes what a rank could not send. */
+static amp_status send_window(const shard *s, char *round, int rank, size_t from) {
+    amp_status status = round ? copy_window(s, round, rank, from, true) : amp_pending_error();
+    if (status != AMP_OK)
+        amp_place_lose(&s->place);
+    else
+        status = s->place.kind->gather(what_step, &s->place, round + (size_t)rank * s->window, round, s->window);
+    return amp_place_settle(what_step, &s->place, status);
 }
 
 static void mark_written(const shard *s, int rank) {
@@ -97,24 +111,29 @@ static void mark_written(const shard *s, int rank) {
     }
 }
 
-static amp_status share(const shard *s, const amp_world *g) {
-    const size_t most = place_updated(s);
-    for (size_t from = 0; from < most; from += s->window) {
-        copy_window(s, g->rank, from, true);
-        AMP_TRY(amp_world_gather(what_step, s->round + (size_t)g->rank * s->window, s->round, s->window));
-        copy_window(s, g->rank, from, false);
+/* *received: whether this rank could take all. */
+static amp_status share(shard *s, const amp_world *g, amp_status *received) {
+    const size_t most = place_updated(s), lines = (most + LINE - 1) / LINE * LINE;
+    s->window = lines < s->most ? lines : s->most;
+    char *round = s->place.kind->reach(what_step, &s->place, &s->round);
+    amp_status status = AMP_OK, copied = AMP_OK;
+    for (size_t from = 0; from < most && status == AMP_OK; from += s->window) {
+        status = send_window(s, round, g->rank, from);
+        if (status == AMP_OK && copied == AMP_OK) copied = copy_window(s, round, g->rank, from, false);
     }
     mark_written(s, g->rank);
-    return AMP_OK;
+    *received = copied;
+    return status;
 }
 
 /* What a rank could not update goes round as it is: models stay the same on all. */
 static amp_status after_step(void *context, amp_status status) {
-    const shard *s = context;
+    shard *s = context;
     const amp_world *g = NULL;
     AMP_TRY(amp_world_enter(what_step, &g));
-    if (s->size > 1) AMP_TRY(share(s, g));
-    return amp_world_agree(what_step, status, 0);
+    amp_status received = AMP_OK;
+    if (s->size > 1) AMP_TRY(share(s, g, &received));
+    return amp_world_agree(what_step, status == AMP_OK ? received : status, 0);
 }
 
 /* ---- Sharing out ------------------------------------------------------------------------------------------------- */
@@ -170,18 +189,19 @@ static amp_status check(const amp_data_parallel *d, const amp_optimizer *o) {
     return AMP_OK;
 }
 
-static shard *shard_new(amp_optimizer *o, const amp_world *g) {
+static shard *shard_new(const amp_data_parallel *d, amp_optimizer *o, const amp_world *g) {
     shard *s = amp_alloc_zeroed(sizeof *s);
     if (!s) return NULL;
     const size_t even = ROUND_BYTES / (size_t)g->size;
-    *s = (shard){.optimizer = o, .size = g->size, .window = even > LEAST_WINDOW ? even / LINE * LINE : LEAST_WINDOW};
+    *s = (shard){.optimizer = o, .size = g->size, .place = d->place};
+    s->most = s->window = even > LEAST_WINDOW ? even / LINE * LINE : LEAST_WINDOW;
     s->owners = amp_alloc((size_t)o->count * sizeof *s->owners);
     s->places = amp_alloc((size_t)o->count * sizeof *s->places);
     s->sent = amp_alloc((size_t)g->size * sizeof *s->sent);
-    s->round = amp_alloc(s->window * (size_t)g->size);
+    const bool has_round = s->place.kind->take(&s->place, s->most * (size_t)g->size, &s->round);
     size_t *loads = amp_alloc((size_t)g->size * sizeof *loads);
     int64_t *order = amp_alloc((size_t)o->count * sizeof *order);
-    const bool has_memory = s->owners && s->places && s->sent && s->round && loads && order;
+    const bool has_memory = s->owners && s->places && s->sent && has_round && loads && order;
     if (has_memory) choose_owners(s, loads, order);
     amp_free(loads);
     amp_free(order);
@@ -194,7 +214,7 @@ amp_status amp_data_parallel_shard(amp_data_parallel *d, amp_optimizer *o) {
     const amp_world *g = NULL;
     AMP_TRY(amp_data_parallel_enter(what_shard, d, &g));
     amp_status status = check(d, o);
-    shard *s = status == AMP_OK ? shard_new(o, g) : NULL;
+    shard *s = status == AMP_OK ? shard_new(d, o, g) : NULL;
     if (status == AMP_OK && !s) status = amp_fail(AMP_ERROR_MEMORY, "%s: no memory", what_shard);
     status = amp_world_agree(what_shard, status, s ? (uint64_t)o->count + 1 : 0);
     if (status != AMP_OK || !s) {
@@ -221,6 +241,8 @@ static amp_status each_shard(const amp_training *training, amp_status (*visit)(s
     return AMP_OK;
 }
 
+static const char what_save[] = "data_parallel_save";
+
 /* What an owner tells of a parameter, before the elements. */
 typedef struct told {
     amp_progress progress;
@@ -236,12 +258,17 @@ static told tell(const amp_trained *t) {
     return it;
 }
 
-/* `bytes` of the owner's tensor to where there is one; else they only pass by. */
+/* `bytes` of the owner's tensor to where there is one; else they only pass by. A failure on a GPU the ranks tell each
+ * other at the end. */
 static amp_status pass(const shard *s, const amp_world *g, amp_tensor *t, size_t bytes, int owner) {
-    for (size_t done = 0; done < bytes; done += s->window) {
-        const size_t now = bytes - done < s->window ? bytes - done : s->window;
-        char *place = t ? (char *)amp_tensor_pointer(t) + done : s->round;
-        if (!g->transport->broadcast(place, now, owner)) return amp_world_fail("data_parallel_save");
+    const amp_place_kind *kind = s->place.kind;
+    char *begin = t ? kind->address(what_save, &s->place, t) : kind->reach(what_save, &s->place, &s->round);
+    if (!begin) amp_place_lose(&s->place);
+    for (size_t done = 0; done < bytes; done += s->most) {
+        const size_t now = bytes - done < s->most ? bytes - done : s->most;
+        char *place = t && begin ? begin + done : begin;
+        const amp_status status = kind->broadcast(what_save, &s->place, place, now, owner);
+        if (status != AMP_OK && !kind->is_apart) return status;
     }
     if (t && owner != g->rank) amp_tensor_written(t);
     return AMP_OK;
@@ -250,7 +277,7 @@ static amp_status pass(const shard *s, const amp_world *g, amp_tensor *t, size_t
 /* Rank 0 makes what it is told of; a failure of that is told at the end. */
 static void make_told(const amp_optimizer *o, amp_trained *t, const told *it) {
     t->progress = it->progress;
-    if (it->has_master && !t->master) (void)amp_trained_make_master("data_parallel_save", t, t->parameter);
+    if (it->has_master && !t->master) (void)amp_trained_make_master(what_save, t, t->parameter);
     for (int k = 0; k < AMP_ALGORITHM_STATES; k++) {
         if (it->has_state[k]) (void)amp_trained_make_state(o, t, k);
     }
@@ -258,7 +285,7 @@ static void make_told(const amp_optimizer *o, amp_trained *t, const told *it) {
 
 static amp_status gather_parameter(const shard *s, const amp_world *g, amp_trained *t, int owner) {
     told it = tell(t);
-    if (!g->transport->broadcast(&it, sizeof it, owner)) return amp_world_fail("data_parallel_save");
+    if (!g->transport->broadcast(&it, sizeof it, owner)) return amp_world_fail(what_save);
     if (g->rank == 0 && owner != 0) make_told(s->optimizer, t, &it);
     const bool takes_part = g->rank == 0 || g->rank == owner;
     const size_t master = (size_t)amp_tensor_elements(t->parameter) *
@@ -273,11 +300,18 @@ static amp_status gather_parameter(const shard *s, const amp_world *g, amp_train
 static amp_status gather_shard(shard *s, const amp_world *g) {
     amp_no_grad_here();
     amp_scope_here();
+    AMP_TRY(amp_place_renew(what_save, &s->place));
     for (int64_t i = 0; i < s->optimizer->count; i++) {
         if (s->owners[i] != 0) AMP_TRY(gather_parameter(s, g, &s->optimizer->items[i], s->owners[i]));
     }
     s->optimizer->sharing.is_whole = g->rank == 0;
     return AMP_OK;
+}
+
+/* Nothing is written of what a GPU could not send. */
+static amp_status settle_shard(shard *s, const amp_world *g) {
+    (void)g;
+    return amp_place_settle(what_save, &s->place, AMP_OK);
 }
 
 static amp_status drop_shard(shard *s, const amp_world *g) {
@@ -293,15 +327,15 @@ static amp_status read_training(const char *what, const amp_training *given, con
 }
 
 amp_status amp_data_parallel_save(amp_data_parallel *d, const amp_training *given, const char *path) {
-    static const char what[] = "data_parallel_save";
     const amp_world *g = NULL;
     amp_training t = {.struct_size = sizeof t};
-    AMP_TRY(amp_data_parallel_enter(what, d, &g));
-    AMP_TRY(amp_world_agree(what, read_training(what, given, path, &t), 0));
+    AMP_TRY(amp_data_parallel_enter(what_save, d, &g));
+    AMP_TRY(amp_world_agree(what_save, read_training(what_save, given, path, &t), 0));
     amp_status status = each_shard(&t, gather_shard, g);
+    if (status == AMP_OK) status = each_shard(&t, settle_shard, g);
     if (status == AMP_OK && g->rank == 0) status = amp_training_save(&t, path);
     (void)each_shard(&t, drop_shard, g);
-    return amp_world_agree(what, status, 0);
+    return amp_world_agree(what_save, status, 0);
 }
 
 /* The file has masters of all parameters. */

@@ -88,6 +88,7 @@ amp_status amp_distributed_end(void) {
     AMP_TRY(amp_pending_error()); /* MPI would wait for the others, and they for this rank: end_all tells them */
     if (!is_joined) return amp_fail(AMP_ERROR_INVALID, "distributed_end: there was no amp_distributed_init");
     AMP_TRY(amp_world_enter("distributed_end", &here));
+    amp_place_leave_all();
     is_joined = false;
     world = (amp_world){.transport = &amp_transport_alone, .size = 1};
     if (transport->finish()) return AMP_OK;
@@ -165,19 +166,17 @@ amp_status amp_world_agree(const char *what, amp_status status, uint64_t mark) {
 amp_status amp_world_check_tensor(const char *what, const char *name, const amp_tensor *t) {
     if (!t) return amp_fail(AMP_ERROR_INVALID, "%s: %s is NULL", what, name);
     if (!amp_tensor_is_live(t)) return amp_fail(AMP_ERROR_INVALID, "%s: %s was released before", what, name);
-    if (t->storage->device != AMP_DEVICE_CPU)
-        return amp_fail(AMP_ERROR_DEVICE, "%s: %s is on %s; only tensors of the CPU are sent", what, name,
-                        amp_device_name(t->storage->device));
     if (amp_tensor_is_dense(t)) return AMP_OK;
     return amp_fail(AMP_ERROR_INVALID, "%s: %s, %s, is not contiguous", what, name, amp_describe(t));
 }
 
-amp_status amp_world_broadcast_tensor(const char *what, amp_tensor *t, int root) {
+amp_status amp_world_broadcast_tensor(const char *what, const amp_place *p, amp_tensor *t, int root) {
     const size_t bytes = (size_t)amp_tensor_elements(t) * amp_dtype_size(t->dtype);
     if (world.size == 1 || bytes == 0) return AMP_OK;
-    const bool good = world.transport->broadcast(amp_tensor_pointer(t), bytes, root);
+    char *address = p->kind->address(what, p, t);
+    const amp_status status = address ? p->kind->broadcast(what, p, address, bytes, root) : amp_pending_error();
     if (world.rank != root) amp_tensor_written(t);
-    return good ? AMP_OK : amp_world_fail(what);
+    return status;
 }
 
 amp_status amp_distributed_barrier(void) {
@@ -197,13 +196,16 @@ amp_status amp_distributed_broadcast(amp_tensor *t, int root) {
     static const char what[] = "distributed_broadcast";
     const amp_world *g = NULL;
     AMP_TRY(amp_world_enter(what, &g));
+    amp_place p = {.kind = NULL};
     amp_status status = amp_pending_error();
     if (status == AMP_OK) status = amp_world_check_tensor(what, "the tensor", t);
+    if (status == AMP_OK) status = amp_place_add(what, &p, "the tensor", t);
     if (status == AMP_OK && (root < 0 || root >= g->size))
         status = amp_fail(AMP_ERROR_INVALID, "%s: there is no rank %d; there are %d", what, root, g->size);
     if (status == AMP_OK) status = amp_tensor_check_writable(what, "tensor", t);
     AMP_TRY(amp_world_agree(what, status, status == AMP_OK ? mark_of(t, (uint64_t)root + 1) : 0));
-    return amp_world_broadcast_tensor(what, t, root);
+    AMP_TRY(amp_place_connect(what, &p));
+    return amp_place_settle(what, &p, amp_world_broadcast_tensor(what, &p, t, root));
 }
 
 /* Of all ranks' at `all`, by rank, into the tensor. */
@@ -217,20 +219,30 @@ static amp_status add_all(amp_tensor *t, char *all, size_t bytes) {
     return AMP_OK;
 }
 
+/* The tensor itself, or what is on a GPU, in memory of the host. */
+static amp_tensor *on_host(amp_tensor *t) {
+    amp_no_grad_here();
+    return t->storage->device == AMP_DEVICE_CPU ? t : amp_to_device(t, AMP_DEVICE_CPU);
+}
+
 amp_status amp_distributed_all_reduce(amp_tensor *t) {
     static const char what[] = "distributed_all_reduce";
     const amp_world *g = NULL;
     AMP_TRY(amp_world_enter(what, &g));
+    amp_scope_here();
     amp_status status = amp_pending_error();
     if (status == AMP_OK) status = amp_world_check_tensor(what, "the tensor", t);
     if (status == AMP_OK && t->dtype == AMP_BOOL)
         status = amp_fail(AMP_ERROR_DTYPE, "%s: the tensor is %s; expected numbers", what, amp_describe(t));
-    const size_t bytes = status == AMP_OK ? (size_t)amp_tensor_elements(t) * amp_dtype_size(t->dtype) : 0;
+    amp_tensor *host = status == AMP_OK ? on_host(t) : NULL;
+    if (status == AMP_OK && !host) status = amp_pending_error();
+    const size_t bytes = host ? (size_t)amp_tensor_elements(t) * amp_dtype_size(t->dtype) : 0;
     char *all = amp_alloc(bytes * (size_t)g->size);
     if (!all) status = amp_fail(AMP_ERROR_MEMORY, "%s: no memory for %d tensors", what, g->size);
     status = amp_world_agree(what, status, status == AMP_OK ? mark_of(t, 0) : 0);
-    if (status == AMP_OK && bytes > 0) status = amp_world_gather(what, amp_tensor_pointer(t), all, bytes);
-    if (status == AMP_OK && bytes > 0) status = add_all(t, all, bytes);
+    if (status == AMP_OK && bytes > 0) status = amp_world_gather(what, amp_tensor_pointer(host), all, bytes);
+    if (status == AMP_OK && bytes > 0) status = add_all(host, all, bytes);
+    if (status == AMP_OK && bytes > 0 && host != t) status = amp_place_store(what, t, host);
     amp_free(all);
     return status;
 }

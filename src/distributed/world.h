@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/tensor_impl.h"
+#include "distributed/place.h"
 #include "distributed/transport.h"
 
 typedef struct amp_world {
@@ -33,9 +34,9 @@ amp_status amp_world_gather(const char *what, const void *from, void *to, size_t
 /* Whether all ranks are well, and have the same mark (0 where there is nothing to compare). What failed elsewhere is an
  * error here, which names the rank. */
 amp_status amp_world_agree(const char *what, amp_status status, uint64_t mark);
-/* An error unless it is contiguous and on the CPU. */
+/* An error unless it is there and contiguous. */
 amp_status amp_world_check_tensor(const char *what, const char *name, const amp_tensor *tensor);
-/* The values of rank `root`'s, of a tensor that has been checked. */
-amp_status amp_world_broadcast_tensor(const char *what, amp_tensor *tensor, int root);
+/* The values of rank `root`'s, of a tensor that has been checked, in a place that is connected. */
+amp_status amp_world_broadcast_tensor(const char *what, const amp_place *place, amp_tensor *tensor, int root);
 
 #endif /* AMP_DISTRIBUTED_WORLD_H */

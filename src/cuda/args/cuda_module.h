@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Counts up with every change of this file or of the kernels' arguments. */
-enum { AMP_CUDA_ABI = 18 };
+enum { AMP_CUDA_ABI = 19 };
 
 typedef enum amp_cuda_result {
     AMP_CUDA_OK = 0,
@@ -130,6 +130,12 @@ typedef struct amp_cuda_factor {
 
 typedef struct amp_cuda_event amp_cuda_event; /* the one of amp/cuda.h */
 
+/* One device in each of several processes (ranks), by NCCL; and what rank 0 tells the others so that they find it. */
+typedef struct amp_cuda_group amp_cuda_group;
+struct amp_cuda_group_id {
+    char bytes[128];
+};
+
 /* What a device is: the compute capability's two numbers, and bytes. */
 typedef struct amp_cuda_facts {
     char name[128];
@@ -193,6 +199,22 @@ typedef struct amp_cuda_module {
     amp_cuda_result (*event_query)(const amp_cuda_event *event, bool *done);
     amp_cuda_result (*event_finish)(const amp_cuda_event *event); /* the host waits */
     amp_cuda_result (*elapsed)(const amp_cuda_event *start, const amp_cuda_event *end, float *milliseconds);
+
+    /* Why there are no groups: a clause, or NULL where there are. */
+    const char *(*group_missing)(void);
+    amp_cuda_result (*group_name)(struct amp_cuda_group_id *made);
+    /* With the selected device; returns when all ranks have called it. */
+    amp_cuda_result (*group_join)(const struct amp_cuda_group_id *of, int rank, int size, amp_cuda_group **made);
+    /* Aborting needs no other rank, and ends what is under way. */
+    void (*group_leave)(amp_cuda_group *group, bool aborts);
+    /* Whether all is well so far, as the host knows it. */
+    amp_cuda_result (*group_check)(const amp_cuda_group *group);
+    /* Device memory, on the thread's stream; all ranks call these in one order. Chunk c of `from` goes to rank c, whose
+     * chunk of this rank's lies at `to`, by rank; `from`, of every rank, lies at `to` by rank, and may lie there at its
+     * place already; the bytes of rank `root` are everybody's. */
+    amp_cuda_result (*group_exchange)(const amp_cuda_group *group, const void *from, void *to, size_t chunk_bytes);
+    amp_cuda_result (*group_gather)(const amp_cuda_group *group, const void *from, void *to, size_t chunk_bytes);
+    amp_cuda_result (*group_broadcast)(const amp_cuda_group *group, void *bytes, size_t count, int root);
 
     amp_cuda_result (*describe_device)(int index, amp_cuda_facts *facts);
     /* Of the selected device, in bytes. */

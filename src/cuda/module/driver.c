@@ -463,12 +463,25 @@ LEAVES(query_event, (const amp_cuda_event *event, bool *done), (event, done))
 LEAVES(finish_event, (const amp_cuda_event *event), (event))
 LEAVES(elapsed, (const amp_cuda_event *start, const amp_cuda_event *end, float *milliseconds),
        (start, end, milliseconds))
+LEAVES(group_name, (struct amp_cuda_group_id * made), (made))
+LEAVES(group_join, (const struct amp_cuda_group_id *of, int rank, int size, amp_cuda_group **made),
+       (of, rank, size, made))
+LEAVES(group_check, (const amp_cuda_group *group), (group))
+LEAVES(group_exchange, (const amp_cuda_group *group, const void *from, void *to, size_t chunk),
+       (group, from, to, chunk))
+LEAVES(group_gather, (const amp_cuda_group *group, const void *from, void *to, size_t chunk), (group, from, to, chunk))
+LEAVES(group_broadcast, (const amp_cuda_group *group, void *bytes, size_t count, int root), (group, bytes, count, root))
 LEAVES(memory_info, (size_t * free_bytes, size_t *total_bytes), (free_bytes, total_bytes))
 LEAVES(thread_faults, (amp_cuda_faults * *faults), (faults))
 LEAVES(finish, (void), ())
 LEAVES(trim, (void), ())
 static void release_and_leave(amp_cuda_block *block) {
     amp_cuda_release(block);
+    leave();
+}
+
+static void group_leave_and_leave(amp_cuda_group *group, bool aborts) {
+    amp_cuda_group_leave(group, aborts);
     leave();
 }
 
@@ -504,6 +517,14 @@ static const amp_cuda_module table = {
     .event_query = query_event_and_leave,
     .event_finish = finish_event_and_leave,
     .elapsed = elapsed_and_leave,
+    .group_missing = amp_cuda_group_missing,
+    .group_name = group_name_and_leave,
+    .group_join = group_join_and_leave,
+    .group_leave = group_leave_and_leave,
+    .group_check = group_check_and_leave,
+    .group_exchange = group_exchange_and_leave,
+    .group_gather = group_gather_and_leave,
+    .group_broadcast = group_broadcast_and_leave,
     .describe_device = amp_cuda_describe_device,
     .memory_info = memory_info_and_leave,
     .describe_library = amp_cuda_describe_library,

@@ -147,7 +147,7 @@ extern amp_cuda_counters amp_cuda_count;
     } while (0)
 
 /* The parts of the table. memory.c, transfer.c, launch.c, product.c, convolution.c, transform.c, solver.c, triangle.c,
- * event.c, properties.c */
+ * event.c, group.c, properties.c */
 amp_cuda_result amp_cuda_allocate(size_t bytes, amp_cuda_block **block, void **address);
 amp_cuda_result amp_cuda_adopt(void *address, int device, void (*deleter)(void *), void *context,
                                amp_cuda_block **block);
@@ -180,6 +180,14 @@ amp_cuda_result amp_cuda_wait_event(const amp_cuda_event *event);
 amp_cuda_result amp_cuda_query_event(const amp_cuda_event *event, bool *done);
 amp_cuda_result amp_cuda_finish_event(const amp_cuda_event *event);
 amp_cuda_result amp_cuda_elapsed(const amp_cuda_event *start, const amp_cuda_event *end, float *milliseconds);
+const char *amp_cuda_group_missing(void);
+amp_cuda_result amp_cuda_group_name(struct amp_cuda_group_id *made);
+amp_cuda_result amp_cuda_group_join(const struct amp_cuda_group_id *of, int rank, int size, amp_cuda_group **made);
+void amp_cuda_group_leave(amp_cuda_group *group, bool aborts);
+amp_cuda_result amp_cuda_group_check(const amp_cuda_group *group);
+amp_cuda_result amp_cuda_group_exchange(const amp_cuda_group *group, const void *from, void *to, size_t chunk_bytes);
+amp_cuda_result amp_cuda_group_gather(const amp_cuda_group *group, const void *from, void *to, size_t chunk_bytes);
+amp_cuda_result amp_cuda_group_broadcast(const amp_cuda_group *group, void *bytes, size_t count, int root);
 amp_cuda_result amp_cuda_describe_device(int index, amp_cuda_facts *facts);
 amp_cuda_result amp_cuda_memory_info(size_t *free_bytes, size_t *total_bytes);
 bool amp_cuda_describe_library(int index, const char **name, char *text, size_t size);

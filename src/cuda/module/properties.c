@@ -70,6 +70,7 @@ static const library libraries[] = {
 #else
     {"cuSOLVER", NULL, NULL, false, 1},
 #endif
+    {"NCCL", "libnccl.so.2", "ncclGetVersion", false, 10000},
 };
 
 static long version_of(const library *l, void *opened) {

@@ -1,7 +1,8 @@
 /* A run of training for tests: `ranks_run CASE [FILE]`, in one process or under mpirun. Micro-batch m of a step is the
  * same whoever takes it, and rank r of n takes those with m % n == r, so that the lines "bits …" are the same for any
- * n, and for case `plain`, which knows nothing of ranks. */
+ * n, and for case `plain`, which knows nothing of ranks. RANKS_DEVICE=cuda: on GPUs, of which rank r has number r. */
 #include <amp/amp.h>
+#include <amp/cuda.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,6 +50,13 @@ static const run_case cases[] = {
     {.name = "plain_resume", .load = 1, .plain = true},
     {.name = "local", .local = true},
     {.name = "failing", .trouble = "failing"},
+    {.name = "carrier", .trouble = "carrier"},
+    {.name = "carrier_step", .trouble = "carrier_step", .shards = true},
+    {.name = "carrier_save", .trouble = "carrier_save", .shards = true},
+    {.name = "two_places", .trouble = "two_places"},
+    {.name = "other_place", .trouble = "other_place"},
+    {.name = "one_gpu", .trouble = "one_gpu"},
+    {.name = "collectives", .trouble = "collectives"},
     {.name = "mixed", .trouble = "mixed"},
     {.name = "uneven", .trouble = "uneven"},
     {.name = "mismatch", .trouble = "mismatch"},
@@ -63,6 +71,8 @@ static const run_case cases[] = {
     {.name = "ends_failed", .trouble = "ends_failed"},
     {.name = "thread", .trouble = "thread"},
 };
+
+static amp_device device; /* where all lies */
 
 typedef struct run {
     const run_case *of;
@@ -82,7 +92,10 @@ static bool has_trouble(const run *r, const char *trouble) {
 
 /* ---- The model --------------------------------------------------------------------------------------------------- */
 static amp_tensor *add(run *r, const char *name, amp_dims shape, amp_dtype dtype) {
-    return amp_parameters_add(r->p, name, amp_to(amp_mul_scalar(amp_randn(shape), amp_float(0.3)), dtype));
+    amp_tensor *t = amp_to(amp_mul_scalar(amp_randn(shape), amp_float(0.3)), dtype);
+    const bool is_here = has_trouble(r, "two_places") && strcmp(name, "gain") == 0;
+    const bool all_here = has_trouble(r, "other_place") && amp_distributed_rank() == 1;
+    return amp_parameters_add(r->p, name, is_here || all_here ? t : amp_to_device(t, device));
 }
 
 static void make_model(run *r) {
@@ -98,13 +111,15 @@ static void make_model(run *r) {
     if (r->of->masters) r->half = add(r, "half", AMP_DIMS(HIDDEN, HIDDEN), AMP_BF16);
     r->w2 = add(r, "fc2.weight", AMP_DIMS(CLASSES, HIDDEN), AMP_F32);
     r->b2 = add(r, "fc2.bias", AMP_DIMS(CLASSES), AMP_F32);
-    r->seen = amp_parameters_add_buffer(r->p, "seen", amp_full(AMP_DIMS(2), amp_int(amp_distributed_rank())));
+    amp_tensor *seen = amp_full(AMP_DIMS(2), amp_int(amp_distributed_rank()));
+    if (!has_trouble(r, "other_place") || amp_distributed_rank() != 1) seen = amp_to_device(seen, device);
+    r->seen = amp_parameters_add_buffer(r->p, "seen", seen);
 }
 
 static amp_tensor *loss_of(const run *r, int64_t micro_batch) {
     amp_manual_seed(1000 + (uint64_t)micro_batch);
-    amp_tensor *x = amp_randn(AMP_DIMS(ROWS, INPUTS));
-    amp_tensor *labels = amp_randint(CLASSES, AMP_DIMS(ROWS));
+    amp_tensor *x = amp_to_device(amp_randn(AMP_DIMS(ROWS, INPUTS)), device);
+    amp_tensor *labels = amp_to_device(amp_randint(CLASSES, AMP_DIMS(ROWS)), device);
     amp_tensor *h = amp_tanh(amp_linear(x, r->w1, r->b1));
     if (micro_batch % 4 == 1) h = amp_mul(h, r->odd);
     if (r->half) h = amp_to(amp_linear(amp_to(h, AMP_BF16), r->half), AMP_F32);
@@ -145,9 +160,12 @@ static void make_step(run *r) {
 /* ---- What comes out ---------------------------------------------------------------------------------------------- */
 static uint64_t bits_of(const amp_parameters *p, bool of_gradients) {
     uint64_t hash = 1469598103934665603u;
+    amp_scope_here();
+    amp_no_grad_here();
     for (int64_t i = 0; i < amp_parameters_count(p); i++) {
-        const amp_tensor *t = amp_parameters_at(p, i);
+        amp_tensor *t = amp_parameters_at(p, i);
         if (of_gradients) t = amp_tensor_grad(t);
+        if (t && device != AMP_DEVICE_CPU) t = amp_to_device(t, AMP_DEVICE_CPU);
         const unsigned char *bytes = t ? amp_data(t) : NULL;
         for (int64_t k = 0; bytes && k < amp_tensor_numel(t) * (int64_t)amp_dtype_size(amp_tensor_dtype(t)); k++)
             hash = (hash ^ bytes[k]) * 1099511628211u;
@@ -156,13 +174,17 @@ static uint64_t bits_of(const amp_parameters *p, bool of_gradients) {
     return hash;
 }
 
+static double number_of(amp_tensor *t) {
+    return amp_item(amp_to_device(t, AMP_DEVICE_CPU));
+}
+
 /* Every rank prints; who runs the tests compares. */
 static void report(const run *r) {
     amp_scope_here();
     amp_no_grad_here();
-    const double loss = amp_item(loss_of(r, 7));
+    const double loss = number_of(loss_of(r, 7));
     printf("bits %016llx scale %g loss %.6f step %lld seen %g\n", (unsigned long long)bits_of(r->p, false),
-           amp_grad_scaler_get_scale(r->scaler), loss, (long long)r->step, amp_item(amp_max(r->seen)));
+           amp_grad_scaler_get_scale(r->scaler), loss, (long long)r->step, number_of(amp_max(r->seen)));
     if (r->of->shards) {
         const amp_state state = amp_optimizer_state(r->optimizer);
         int averages = 0;
@@ -197,9 +219,9 @@ static void fail_on_one(run *r) {
         amp_data_parallel_backward(r->ddp, loss);
     } else {
         amp_data_parallel_backward(r->ddp, loss);
-        if (bits_of(r->p, true) != before) printf("gradients have changed\n");
     }
     say_error("failing");
+    if (amp_distributed_rank() != 1 && bits_of(r->p, true) != before) printf("gradients have changed\n");
     (void)amp_parameters_zero_grad(r->p);
 }
 
@@ -253,6 +275,37 @@ static void fail_a_step(run *r) {
     (void)amp_parameters_zero_grad(r->p);
 }
 
+/* What carries GPUs' elements fails in the second backward, as who runs this has told it; it is not the third's. */
+static void fail_to_carry(run *r) {
+    go_back(r, amp_distributed_rank(), true);
+    const uint64_t before = bits_of(r->p, true);
+    go_back(r, amp_distributed_rank(), true);
+    say_error("carrier");
+    if (bits_of(r->p, true) != before) printf("gradients have changed\n");
+    (void)amp_parameters_zero_grad(r->p);
+}
+
+/* … in a step, or a checkpoint; afterwards all have rank 0's values. */
+static void fail_in_shards(run *r, const amp_training *t) {
+    if (has_trouble(r, "carrier_step")) make_step(r);
+    if (has_trouble(r, "carrier_save")) (void)amp_data_parallel_save(r->ddp, t, r->file);
+    say_error("carrier");
+    (void)amp_data_parallel_broadcast(r->ddp);
+    printf("after: %016llx\n", (unsigned long long)bits_of(r->p, false));
+    say_error("after");
+}
+
+static void call_collectives(void) {
+    amp_scope_here();
+    const int size = amp_distributed_size(), rank = amp_distributed_rank();
+    amp_tensor *t = amp_to_device(amp_full(AMP_DIMS(3), amp_int(rank + 1)), device);
+    (void)amp_distributed_all_reduce(t);
+    const double sum = number_of(amp_max(t));
+    (void)amp_add_(t, amp_to_device(amp_full(AMP_DIMS(3), amp_int(rank)), device));
+    (void)amp_distributed_broadcast(t, size - 1);
+    printf("collectives: %g %g\n", sum, number_of(amp_max(t)));
+}
+
 static void load_on_one(run *r, const amp_training *t) {
     (void)amp_data_parallel_save(r->ddp, t, r->file);
     const uint64_t before = bits_of(r->p, false);
@@ -282,6 +335,9 @@ static void go_elsewhere(run *r) {
 static void get_into_trouble(run *r, const amp_training *t) {
     const bool is_one = amp_distributed_rank() == 1;
     if (has_trouble(r, "failing")) fail_on_one(r);
+    if (has_trouble(r, "carrier")) fail_to_carry(r);
+    if (has_trouble(r, "carrier_step") || has_trouble(r, "carrier_save")) fail_in_shards(r, t);
+    if (has_trouble(r, "collectives")) call_collectives();
     if (has_trouble(r, "mixed")) mix(r);
     if (has_trouble(r, "uneven")) hold_unevenly(r);
     if (has_trouble(r, "load_one")) load_on_one(r, t);
@@ -307,7 +363,7 @@ static void make_run(run *r) {
     r->optimizer = r->of->momentum ? amp_sgd(r->p, .lr = AMP_SET(0.05), .momentum = AMP_SET(0.9))
                                    : amp_adamw(r->p, .lr = AMP_SET(0.01), .master_weights = r->of->masters);
     r->scheduler = amp_step_lr(r->optimizer, .step_size = AMP_SET(2), .gamma = AMP_SET(0.5));
-    r->scaler = amp_grad_scaler_create(AMP_DEVICE_CPU, .init_scale = AMP_SET(1024));
+    r->scaler = amp_grad_scaler_create(device, .init_scale = AMP_SET(1024));
     if (r->of->shards) (void)amp_data_parallel_shard(r->ddp, r->optimizer);
 }
 
@@ -349,6 +405,11 @@ int main(int argc, char **argv) {
     if (amp_distributed_is_launched() && amp_distributed_init() != AMP_OK) {
         fprintf(stderr, "ranks_run: %s\n", amp_last_error());
         return 3;
+    }
+    const char *told = getenv("RANKS_DEVICE");
+    if (told && strcmp(told, "cuda") == 0) {
+        device = AMP_DEVICE_CUDA;
+        (void)amp_cuda_set_device(strcmp(c->name, "one_gpu") == 0 ? 0 : amp_distributed_rank());
     }
     const int status = run_one(c, argc > 2 ? argv[2] : "");
     fflush(stdout);
