@@ -107,7 +107,14 @@ if(AMP_HAVE_MPI)
 else()
     add_test(NAME distributed.ranks COMMAND sh -c "echo 'skipped: built without MPI (libopenmpi-dev)'; exit 77")
 endif()
-set_tests_properties(distributed.ranks PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 1800)
+if(AMP_HAVE_MPI AND AMP_HAVE_CUDA)
+    add_dependencies(ranks_run amp_cuda ${fake_drivers} fake_no_nccl)
+    add_test(NAME distributed.gpus COMMAND python3 -B ${PROJECT_SOURCE_DIR}/tests/distributed/ranks/check_gpus.py $<TARGET_FILE:ranks_run>
+        ${fake_cuda_dir})
+else()
+    add_test(NAME distributed.gpus COMMAND sh -c "echo 'skipped: built without MPI (libopenmpi-dev) or without the CUDA toolkit'; exit 77")
+endif()
+set_tests_properties(distributed.ranks distributed.gpus PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 1800)
 
 include(cmake/onnx_tests.cmake)
 # `amp run`, `bench`, `audit` and `explain` on small models and broken ones, nodes that are made up; on real ones, where AMP_MODELS and AMP_MODEL_CASES name them.

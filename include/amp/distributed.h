@@ -13,11 +13,11 @@
  *     amp_data_parallel_destroy(ddp);
  *     amp_distributed_end();
  *
- * Bytes go over MPI, by the module libamp_mpi.so. Before amp_distributed_init, and without it, a process is a group of
- * one, in which everything here works and nothing is sent. Functions that say "all ranks" are called by all of them, in
- * one order, on the thread that called amp_distributed_init; a rank where something failed before still takes part in
- * them, and all get an error. docs/distributed.md has the order of sums, what memory it takes, and what happens when a
- * rank dies. */
+ * Bytes go over MPI, by the module libamp_mpi.so; those of tensors on GPUs by NCCL, which is opened when it is first
+ * needed. Before amp_distributed_init, and without it, a process is a group of one, in which everything here works and
+ * nothing is sent. Functions that say "all ranks" are called by all of them, in one order, on the thread that called
+ * amp_distributed_init; a rank where something failed before still takes part in them, and all get an error.
+ * docs/distributed.md has the order of sums, what memory it takes, and what happens when a rank dies. */
 #ifndef AMP_DISTRIBUTED_H
 #define AMP_DISTRIBUTED_H
 
@@ -46,8 +46,8 @@ AMP_API int amp_distributed_rank(void);
 AMP_API int amp_distributed_size(void);
 /* Returns when all ranks have called it. */
 AMP_API amp_status amp_distributed_barrier(void);
-/* All ranks: the tensor gets the values of rank `root`'s. It has the same shape and dtype on all, is contiguous and on
- * the CPU. */
+/* All ranks: the tensor gets the values of rank `root`'s. It has the same shape and dtype on all, and is contiguous, on
+ * the CPU or on a GPU of each rank's own. */
 AMP_API amp_status amp_distributed_broadcast(amp_tensor *tensor, int root);
 /* All ranks: the tensor, as above and small (every rank gets all of them for a moment), becomes the sum of all: rank
  * 0's plus rank 1's, plus rank 2's, and so on, in its dtype. For means of losses and counts. */
@@ -84,7 +84,7 @@ typedef struct amp_data_parallel amp_data_parallel;
 
 typedef struct amp_data_parallel_args {
     size_t struct_size AMP_SIZE_OF_(amp_data_parallel_args);
-    amp_parameters *parameters; /* contiguous, on the CPU, not complex */
+    amp_parameters *parameters; /* contiguous, not complex, all on the CPU or on one GPU, each rank's own */
     /* Of gradients on their way: AMP_F32 (default) or AMP_BF16; sums are f32 all the same. Those of f64 go as f64. */
     amp_dtype dtype;
     amp_gradient_reduction reduction; /* mean */
@@ -94,8 +94,8 @@ typedef struct amp_data_parallel_args {
 
 /* All ranks. Parameters and buffers get rank 0's values. The caller's, until amp_data_parallel_destroy; one more owner
  * of the parameters, the list may go. NULL with an error: the ranks' lists differ in number, names, shapes or dtypes
- * (the first difference is named), or their options; a parameter that is complex, not contiguous or not on the CPU; no
- * memory. */
+ * (the first difference is named), or their options; a parameter that is complex or not contiguous; tensors
+ * in several places, or in others than other ranks'; what NCCL says, where they are on GPUs; no memory. */
 AMP_API amp_data_parallel *amp_data_parallel_create_call(const amp_data_parallel_args *args);
 /* NULL is allowed. */
 AMP_API void amp_data_parallel_destroy(amp_data_parallel *ddp);
@@ -118,9 +118,9 @@ typedef struct amp_data_parallel_stats {
     size_t struct_size AMP_SIZE_OF_(amp_data_parallel_stats);
     int64_t backwards, buckets; /* how often, and how many buckets there are */
     int64_t bytes;              /* that this rank sent for gradients */
-    int64_t bytes_overlapped;   /* … of them those that were through when the backward ended */
+    int64_t bytes_overlapped;   /* … of them those that were through when the backward ended; 0 on GPUs: not known */
     double backward_seconds;    /* in backwards, what was sent and summed meanwhile included */
-    double waiting_seconds;     /* from the ends of backwards until the gradients were there */
+    double waiting_seconds;     /* from the ends of backwards until the gradients were there, or on GPUs' streams */
 } amp_data_parallel_stats;
 /* Fills *stats, whose struct_size is set. Errors: one is NULL. */
 AMP_API amp_status amp_data_parallel_get_stats(const amp_data_parallel *ddp, amp_data_parallel_stats *stats);

@@ -1,6 +1,7 @@
 /* Bytes between the GPUs of several processes, by NCCL, which is opened at the first use. It is built without NCCL's
  * header: what is needed of its interface is little, and has been the same since version 2.7. All of a group's work is
  * on the thread's stream, in the order of the calls, and so behind what made the bytes and before what reads them. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cuda/module/driver.h"
@@ -48,8 +49,9 @@ static void load(void) {
 #undef X
     };
     const size_t count = sizeof functions / sizeof *functions;
-    (void)amp_cuda_load_library(LIBRARY, "tensors on GPUs go between processes by NCCL 2.7 or newer: " LIBRARY,
-                                functions, count, missing, sizeof missing);
+    char why[400];
+    if (amp_cuda_load_library(LIBRARY, LIBRARY, functions, count, why, sizeof why)) return;
+    snprintf(missing, sizeof missing, "tensors on GPUs go between processes by NCCL 2.7 or newer: %s", why);
 }
 
 const char *amp_cuda_group_missing(void) {

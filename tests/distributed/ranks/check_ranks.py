@@ -16,18 +16,22 @@ SECONDS = 120
 COUNTS = (1, 2, 4)
 
 
-def alone(*words):
-    done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=SECONDS)
+def run(command, environment):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 
-def together(count, *words):
-    done = subprocess.run(["mpirun", "--oversubscribe", "-n", str(count), PROGRAM, *words], capture_output=True, text=True,
-                          timeout=SECONDS, env=ENVIRONMENT)
-    return done.returncode, done.stdout, done.stderr
+def alone(*words, environment=None):
+    return run([PROGRAM, *words], environment)
 
 
-class Ranks(unittest.TestCase):
+def together(count, *words, environment=None):
+    return run(["mpirun", "--oversubscribe", "-n", str(count), PROGRAM, *words], environment or ENVIRONMENT)
+
+
+class Runs(unittest.TestCase):
+    environment = None
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -35,7 +39,7 @@ class Ranks(unittest.TestCase):
 
     def bits(self, count, *words):
         """The one line of all ranks."""
-        status, out, err = together(count, *words) if count else alone(*words)
+        status, out, err = together(count, *words, environment=self.environment) if count else alone(*words, environment=self.environment)
         self.assertEqual(status, 0, f"{words} with {count}: {out}{err}")
         lines = re.findall("^bits .*$", out, re.M)
         self.assertEqual((len(lines), len(set(lines))), (count or 1, 1), out)
@@ -50,6 +54,8 @@ class Ranks(unittest.TestCase):
             for name in names:
                 self.assertEqual(self.bits(count, name), want, f"{name} with {count} ranks")
 
+
+class Ranks(Runs):
     # ---- Sums
     def test_bits_are_those_of_one_process(self):
         self.same_as("plain", "sum", "mean", "late", "one_bucket", "tiny_buckets")
@@ -188,11 +194,17 @@ class Ranks(unittest.TestCase):
         self.ends(4, "leaves_failed", "libamp: rank 1 of 4 ended before amp_distributed_end: mm: 'input' is [37, 19] f32")
 
 
-if __name__ == "__main__":
+def find_program():
+    """PROGRAM is the first word of the command line."""
+    global PROGRAM
     PROGRAM = sys.argv.pop(1)
     # Where AddressSanitizer stands between, dlopen does not look where the program says.
     ENVIRONMENT["LD_LIBRARY_PATH"] = os.path.dirname(os.path.dirname(os.path.abspath(PROGRAM)))
     if not shutil.which("mpirun"):
         print("skipped: mpirun is not installed (openmpi-bin)")
         sys.exit(77)
+
+
+if __name__ == "__main__":
+    find_program()
     unittest.main()
