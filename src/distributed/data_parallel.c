@@ -338,13 +338,20 @@ static uint64_t mark_of_held(const amp_data_parallel *d) {
     return mark;
 }
 
-static amp_status put(amp_data_parallel *d, amp_reduced *r) {
-    amp_scope_here();
-    amp_tensor *result = r->is_there ? amp_bucket_result(d, r) : NULL;
-    if (r->is_there && !result) return amp_pending_error();
-    AMP_TRY(amp_tensor_set_grad(r->tensor, result));
+/* What may need memory comes before the ranks agree. */
+static void make_results(const amp_data_parallel *d) {
+    for (int i = 0; i < d->count && !amp_failed(); i++) {
+        amp_scope_here();
+        amp_reduced *r = &d->items[i];
+        amp_tensor *made = r->is_there ? amp_bucket_result(d, r) : NULL;
+        r->made = made ? amp_retain(made) : NULL;
+    }
+}
+
+static amp_status put(amp_reduced *r) {
+    AMP_TRY(amp_tensor_set_grad(r->tensor, r->made));
     amp_release(r->placed);
-    r->placed = result ? amp_retain(amp_tensor_grad(r->tensor)) : NULL;
+    r->placed = r->made ? amp_retain(amp_tensor_grad(r->tensor)) : NULL;
     r->is_asked = false;
     return AMP_OK;
 }
@@ -359,14 +366,15 @@ static void restore(amp_reduced *r) {
 
 /* Gradients are those of all ranks, or as they were. */
 static amp_status end(amp_data_parallel *d, amp_status status) {
-    for (int i = 0; i < d->count && status == AMP_OK; i++) status = put(d, &d->items[i]);
+    if (status != AMP_OK) amp_place_part(&d->place);
+    for (int i = 0; i < d->count && status == AMP_OK; i++) status = put(&d->items[i]);
     for (int i = 0; i < d->count; i++) {
         amp_reduced *r = &d->items[i];
         if (status != AMP_OK) restore(r);
         amp_release(r->before);
-        r->before = NULL;
+        amp_release(r->made);
+        r->before = r->made = NULL;
     }
-    if (status != AMP_OK) amp_place_part(&d->place);
     amp_buckets_end(d);
     d->stats.backwards++;
     return status;
@@ -375,6 +383,7 @@ static amp_status end(amp_data_parallel *d, amp_status status) {
 static amp_status finish(amp_data_parallel *d, amp_status status) {
     if (status == AMP_OK) (void)give_rest(d);
     if (!d->is_broken) (void)amp_buckets_advance(d, true);
+    if (!d->is_broken) make_results(d);
     (void)amp_place_check(what_backward, &d->place);
     const amp_status own = amp_failed() ? amp_last_status() : AMP_OK; /* whatever it was that failed first */
     return d->is_broken ? own : amp_world_agree(what_backward, own, mark_of_held(d));

@@ -36,8 +36,9 @@ typedef struct amp_reduced {
     /* During a backward. */
     amp_tensor *before; /* was at the leaf; NULL: nothing */
     amp_held held;
-    bool is_given; /* this rank's contribution is in the bucket */
-    bool is_there; /* there will be a gradient: some rank's, or the one before */
+    bool is_given;    /* this rank's contribution is in the bucket */
+    bool is_there;    /* there will be a gradient: some rank's, or the one before */
+    amp_tensor *made; /* … which waits for all ranks to have theirs */
 } amp_reduced;
 
 typedef struct amp_bucket {
