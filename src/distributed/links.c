@@ -10,18 +10,18 @@
 
 enum { LINKS = 64 };
 
-typedef struct link {
+typedef struct gpu_link {
     unsigned number; /* 0: there is none */
     int device;
     amp_cuda_group *group;
     bool is_lost; /* a call has failed here: no more of them, the other ranks have had that one alone */
-} link;
+} gpu_link;
 
-static link links[LINKS];
+static gpu_link links[LINKS];
 static unsigned last_number;
 
 /* NULL: it is gone. */
-static link *find(unsigned number) {
+static gpu_link *find(unsigned number) {
     for (int i = 0; number && i < LINKS; i++) {
         if (links[i].number == number) return &links[i];
     }
@@ -133,7 +133,7 @@ static amp_cuda_result run_broadcast(const amp_cuda_module *module, const amp_cu
 }
 
 static amp_status carry(const char *what, const amp_place *p, const transfer *t) {
-    link *l = find(p->link);
+    gpu_link *l = find(p->link);
     int before;
     if (t->bytes == 0) return AMP_OK;
     if (amp_distributed_size() == 1) return t->from == t->to ? AMP_OK : copy(what, p, t->to, t->from, t->bytes);
@@ -197,7 +197,7 @@ static amp_status compare(const char *what, const amp_world *g, const told *all,
 }
 
 /* A free place of the list, the same on all ranks. */
-static link *find_free(void) {
+static gpu_link *find_free(void) {
     for (int i = 0; i < LINKS; i++) {
         if (!links[i].number) return &links[i];
     }
@@ -211,11 +211,11 @@ static amp_status check_ready(const char *what) {
     return amp_fail(AMP_ERROR_DEVICE, "%s: there are %d groups of GPUs already", what, (int)LINKS);
 }
 
-static void leave_link(link *l, bool aborts) {
+static void leave_link(gpu_link *l, bool aborts) {
     int before;
     const amp_place p = {.device = l->device};
     if (l->group) enter("distributed", &p, &before)->group_leave(l->group, aborts), leave(before);
-    *l = (link){.number = 0};
+    *l = (gpu_link){.number = 0};
 }
 
 /* Nobody joins unless all can; and all go on, or none. */
@@ -230,8 +230,8 @@ static amp_status make_link(const char *what, amp_place *p, const amp_world *g) 
         return amp_world_fail(what);
     }
     status = amp_world_agree(what, status, 0);
-    link *l = find_free();
-    *l = (link){.number = ++last_number, .device = p->device};
+    gpu_link *l = find_free();
+    *l = (gpu_link){.number = ++last_number, .device = p->device};
     if (status == AMP_OK) {
         status = amp_cuda_status(what, module->group_join(&id, g->rank, g->size, &l->group));
         status = amp_world_agree(what, status, 0);
@@ -265,7 +265,7 @@ amp_status amp_place_renew(const char *what, amp_place *p) {
 }
 
 amp_status amp_place_check(const char *what, const amp_place *p) {
-    link *l = find(p->link);
+    gpu_link *l = find(p->link);
     int before;
     if (!l) return AMP_OK;
     if (l->is_lost) return amp_pending_error();
@@ -276,12 +276,12 @@ amp_status amp_place_check(const char *what, const amp_place *p) {
 }
 
 void amp_place_lose(const amp_place *p) {
-    link *l = find(p->link);
+    gpu_link *l = find(p->link);
     if (l) l->is_lost = true;
 }
 
 void amp_place_part(const amp_place *p) {
-    link *l = find(p->link);
+    gpu_link *l = find(p->link);
     if (l) leave_link(l, true);
 }
 
