@@ -5,9 +5,11 @@
 //
 // model_modes MODEL DIR [--draws N]
 // DIR holds the inputs as NAME.npy. The error of one input is chance: roundings that all elements share, such as those of a
-// gate, are drawn once. So it is taken of N (8) inputs: the given one, and that one with noise, from fixed seeds. Prints a line: the
-// geometric mean of the errors by norm of exact and of fused, their ratio, and what differs. Exit code 1: bits differ, or the
-// ratio is above 1.02 by more than two standard errors; 2: a mistake in the call, or a model that does not run.
+// gate, are drawn once. So it is taken of several inputs, from fixed seeds: the given one, then that with noise, or with its
+// words in another order; text in place of images that show nothing. There are 8 draws, and more, up to N (64), while the
+// standard error of the mean of log(fused / exact) is above 0.1. Prints a line: the geometric means of the errors by norm of
+// exact and of fused, their ratio with its standard error and less two of them, and what differs. Exit code 1: bits differ,
+// or the ratio less two standard errors is above 1.02; 2: a mistake in the call, or a model that does not run.
 #include "internals.h"
 
 #include <algorithm>
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include "amp/amp.h"
+#include "drawn_text.h"
 
 extern "C" {
 #include "onnx/run.h"
@@ -30,7 +33,8 @@ extern "C" {
 
 namespace {
 
-constexpr double most_ratio = 1.02, noise = 0.1;
+constexpr double most_ratio = 1.02, noise = 0.1, near_enough = 0.1, least_error = 1e-9;
+constexpr int fewest_draws = 8, smallest_picture = 16;
 
 struct ReleaseGraph {
     void operator()(amp_graph *graph) const {
@@ -90,6 +94,12 @@ Bytes bytes_of(const Graph &graph, const Tensors &tensors) {
     return all;
 }
 
+std::vector<float> numbers_of(const amp_tensor *t) {
+    std::vector<float> numbers(static_cast<size_t>(amp_tensor_numel(t)));
+    if (amp_read(t, AMP_F32, numbers.data(), numbers.size() * sizeof(float)) != AMP_OK) fail();
+    return numbers;
+}
+
 struct Result {
     Bytes bytes;
     std::vector<std::vector<float>> numbers; // of floating outputs
@@ -112,9 +122,7 @@ Result run(const Graph &graph, bool bf16, Function function) {
     result.bytes = bytes_of(graph, outputs);
     for (amp_tensor *t : outputs) {
         if (!amp_dtype_is_floating(amp_tensor_dtype(t))) continue;
-        result.numbers.emplace_back(static_cast<size_t>(amp_tensor_numel(t)));
-        if (amp_read(t, AMP_F32, result.numbers.back().data(), result.numbers.back().size() * sizeof(float)) != AMP_OK)
-            fail();
+        result.numbers.push_back(numbers_of(t));
     }
     return result;
 }
@@ -135,23 +143,69 @@ Result run_nodes(const std::string &path, const Graph &graph, const Tensors &inp
                [&](amp_tensor **outputs) { return amp_onnx_run_model(model.get(), nullptr, inputs.data(), outputs); });
 }
 
-// The inputs with noise of a tenth of their size, but for the first draw and whole numbers.
+// Whether an input is an image, (N,C,H,W) with one or three channels, that shows nothing: all its numbers are one.
+bool is_blank(const amp_tensor *t, const std::vector<float> &numbers) {
+    const int64_t *shape = amp_tensor_shape(t);
+    if (amp_tensor_rank(t) != 4 || (shape[1] != 1 && shape[1] != 3)) return false;
+    if (shape[2] < smallest_picture || shape[3] < smallest_picture) return false;
+    return std::all_of(numbers.begin(), numbers.end(), [&](float x) { return x == numbers[0]; });
+}
+
+void draw_text(const int64_t *shape, std::mt19937 &engine, std::vector<float> *numbers) {
+    const double size = numbers->empty() || numbers->front() == 0 ? 1 : numbers->front();
+    const size_t each = static_cast<size_t>(shape[1] * shape[2] * shape[3]);
+    for (size_t i = 0; i < numbers->size(); i += each)
+        drawn_text::draw(numbers->data() + i, shape[1], shape[2], shape[3], size, engine);
+}
+
+void add_noise(std::mt19937 &engine, std::vector<float> *numbers) {
+    double squares = 0;
+    for (const float x : *numbers) squares += double(x) * x;
+    const double size = std::sqrt(squares / double(numbers->empty() ? 1 : numbers->size()));
+    std::uniform_real_distribution<double> between(-noise * size, noise * size);
+    for (float &x : *numbers) x = static_cast<float>(x + between(engine));
+}
+
+// Rows of whole numbers, which are words, in another order; flags stay, and so do lone numbers and lists, which may be sizes.
+amp_tensor *shuffled(amp_tensor *t, std::mt19937 &engine) {
+    std::vector<int64_t> numbers(static_cast<size_t>(amp_tensor_numel(t)));
+    if (amp_read(t, AMP_I64, numbers.data(), numbers.size() * sizeof(int64_t)) != AMP_OK) fail();
+    const bool flags = std::all_of(numbers.begin(), numbers.end(), [](int64_t x) { return x == 0 || x == 1; });
+    if (flags || amp_tensor_rank(t) < 2) return t;
+    std::shuffle(numbers.begin(), numbers.end(), engine);
+    return amp_from_data(numbers.data(), AMP_I64, amp_tensor_rank(t), amp_tensor_shape(t));
+}
+
+// Noise around an image that shows nothing leaves the means over its pixels where they are, and with them what gates let
+// through: all draws would be one. So text takes its place, in the first draw too.
+amp_tensor *disturbed(amp_tensor *t, bool first, std::mt19937 &engine) {
+    std::vector<float> numbers = numbers_of(t);
+    if (is_blank(t, numbers))
+        draw_text(amp_tensor_shape(t), engine, &numbers);
+    else if (first)
+        return t;
+    else
+        add_noise(engine, &numbers);
+    return amp_from_data(numbers.data(), AMP_F32, amp_tensor_rank(t), amp_tensor_shape(t));
+}
+
+// The first draw is what was given, but for images that show nothing.
 Tensors draw(const Tensors &inputs, int number) {
     Tensors drawn = inputs;
     std::mt19937 engine(static_cast<unsigned>(number));
     for (amp_tensor *&t : drawn) {
-        if (number == 0 || amp_tensor_dtype(t) != AMP_F32) continue;
-        std::vector<float> numbers(static_cast<size_t>(amp_tensor_numel(t)));
-        if (amp_read(t, AMP_F32, numbers.data(), numbers.size() * sizeof(float)) != AMP_OK) fail();
-        double squares = 0;
-        for (const float x : numbers) squares += double(x) * x;
-        const double size = std::sqrt(squares / double(numbers.empty() ? 1 : numbers.size()));
-        std::uniform_real_distribution<double> between(-noise * size, noise * size);
-        for (float &x : numbers) x = static_cast<float>(x + between(engine));
-        t = amp_from_data(numbers.data(), AMP_F32, amp_tensor_rank(t), amp_tensor_shape(t));
+        if (amp_tensor_dtype(t) == AMP_F32)
+            t = disturbed(t, number == 0, engine);
+        else if (amp_tensor_dtype(t) == AMP_I64 && number > 0)
+            t = shuffled(t, engine);
         if (!t) fail();
     }
     return drawn;
+}
+
+void release(const Tensors &drawn, const Tensors &inputs) {
+    for (size_t i = 0; i < drawn.size(); i++)
+        if (drawn[i] != inputs[i]) amp_release(drawn[i]);
 }
 
 // By norm, of all floating outputs together: of each the error over its size.
@@ -170,31 +224,37 @@ double error_of(const Result &result, const Result &expected) {
     return std::sqrt(sum);
 }
 
-struct Comparison {
-    std::string differs; // what has other bits than it should
-    std::vector<double> exact, fused;
+double mean_of(const std::vector<double> &numbers) {
+    double sum = 0;
+    for (const double x : numbers) sum += x;
+    return sum / double(numbers.size());
+}
 
-    // The mean of log(fused / exact), less two standard errors; those where both are 0 say nothing.
+struct Comparison {
+    std::string differs;                  // what has other bits than it should
+    std::vector<double> exact, fused;     // logarithms of the errors
+    double ratio = 1, standard_error = 0; // of the mean of log(fused / exact): e to its power, and its standard error
+
+    // An error below `least_error`, 0 among them, is as good as that.
+    void add(double of_exact, double of_fused) {
+        exact.push_back(std::log(std::max(of_exact, least_error)));
+        fused.push_back(std::log(std::max(of_fused, least_error)));
+        const double mean = mean_of(fused) - mean_of(exact), count = double(exact.size());
+        double squares = 0;
+        for (size_t i = 0; i < exact.size(); i++) squares += std::pow(fused[i] - exact[i] - mean, 2);
+        ratio = std::exp(mean);
+        standard_error = count > 1 ? std::sqrt(squares / (count - 1) / count) : INFINITY;
+    }
+
     double least_ratio() const {
-        double sum = 0, squares = 0, count = 0;
-        for (size_t i = 0; i < exact.size(); i++) {
-            if (exact[i] == 0 || fused[i] == 0) continue;
-            const double ratio = std::log(fused[i] / exact[i]);
-            sum += ratio;
-            squares += ratio * ratio;
-            count++;
-        }
-        if (count < 2) return 0;
-        const double mean = sum / count, variance = (squares - sum * mean) / (count - 1);
-        return std::exp(mean - 2 * std::sqrt(std::max(variance, 0.0) / count));
+        return ratio * std::exp(-2 * standard_error);
+    }
+
+    // Not a number is worse, too.
+    bool is_worse() const {
+        return !(least_ratio() <= most_ratio);
     }
 };
-
-double geometric_mean(const std::vector<double> &numbers) {
-    double sum = 0;
-    for (const double x : numbers) sum += std::log(std::max(x, 1e-30));
-    return numbers.empty() ? 0 : std::exp(sum / double(numbers.size()));
-}
 
 void compare_bits(const std::string &path, const Tensors &inputs, Comparison *c) {
     const int before = amp_get_num_threads();
@@ -218,25 +278,22 @@ void compare_bits(const std::string &path, const Tensors &inputs, Comparison *c)
     }
 }
 
-void compare_errors(const std::string &path, const Tensors &inputs, int draws, Comparison *c) {
+// Draws until the mean is known well enough to tell a ratio that is too high.
+void compare_errors(const std::string &path, const Tensors &inputs, int most_draws, Comparison *c) {
     const Graph exact = load(path, true), fused = load(path, false);
-    for (int i = 0; i < draws; i++) {
+    for (int i = 0; i < most_draws && (i < fewest_draws || c->standard_error > near_enough); i++) {
         const Tensors drawn = draw(inputs, i);
         const Result expected = run(exact, drawn, false);
-        c->exact.push_back(error_of(run(exact, drawn, true), expected));
-        c->fused.push_back(error_of(run(fused, drawn, true), expected));
-        for (size_t k = 0; k < drawn.size(); k++)
-            if (drawn[k] != inputs[k]) amp_release(drawn[k]);
+        c->add(error_of(run(exact, drawn, true), expected), error_of(run(fused, drawn, true), expected));
+        release(drawn, inputs);
     }
 }
 
 int report(const Comparison &c) {
-    const double exact = geometric_mean(c.exact), fused = geometric_mean(c.fused), least = c.least_ratio();
-    const bool worse = least > most_ratio;
-    std::printf("exact %.2e fused %.2e ratio %.3f, at least %.3f%s%s%s\n", exact, fused,
-                exact > 0 ? fused / exact : 1.0, least, worse ? ": fused is WORSE" : "",
-                c.differs.empty() ? "" : "; DIFFERS:", c.differs.c_str());
-    return worse || !c.differs.empty();
+    std::printf("exact %.2e fused %.2e ratio %.3f +- %.3f of %zu, at least %.3f%s%s%s\n", std::exp(mean_of(c.exact)),
+                std::exp(mean_of(c.fused)), c.ratio, c.ratio * c.standard_error, c.exact.size(), c.least_ratio(),
+                c.is_worse() ? ": fused is WORSE" : "", c.differs.empty() ? "" : "; DIFFERS:", c.differs.c_str());
+    return c.is_worse() || !c.differs.empty();
 }
 
 } // namespace
@@ -249,8 +306,10 @@ int main(int argc, char **argv) {
     try {
         Comparison c;
         const Tensors inputs = load_inputs(load(argv[1], true), argv[2]);
-        compare_bits(argv[1], inputs, &c);
-        compare_errors(argv[1], inputs, argc == 5 ? std::atoi(argv[4]) : 8, &c);
+        const Tensors first = draw(inputs, 0);
+        compare_bits(argv[1], first, &c);
+        release(first, inputs);
+        compare_errors(argv[1], inputs, argc == 5 ? std::atoi(argv[4]) : 64, &c);
         for (amp_tensor *t : inputs) amp_release(t);
         return report(c);
     } catch (const std::exception &e) {
