@@ -105,14 +105,18 @@ void amp_buckets_begin(amp_data_parallel *d) {
     d->exchanged = d->gathered = d->through = 0;
     d->is_flushing = d->is_broken = d->is_lost = false;
     d->last = NULL;
-    for (int i = 0; i < d->bucket_count; i++) d->buckets[i].waits_for = d->buckets[i].count;
+    for (int i = 0; i < d->bucket_count; i++) {
+        amp_bucket *b = &d->buckets[i];
+        b->waits_for = b->count;
+        if (b->apart) memset(b->apart, 0, (size_t)d->size * b->flags); /* nobody need make `sent` before they go */
+    }
 }
 
 /* False: no memory. */
 static bool make_sent(const amp_data_parallel *d, amp_bucket *b) {
     if (b->sent.owner) return true;
     if (!d->place.kind->take(&d->place, b->piece * (size_t)d->size, &b->sent)) return false;
-    for (int c = 0; c < d->size; c++) memset(flags_for(b, c), 0, b->flags);
+    for (int c = 0; c < d->size && !b->apart; c++) memset(flags_for(b, c), 0, b->flags);
     return true;
 }
 
@@ -159,10 +163,9 @@ static amp_status fail_transport(amp_data_parallel *d) {
     return amp_world_fail(what);
 }
 
-/* This rank cannot receive what the others send; of GPUs' elements it need not. */
+/* This rank cannot receive what the others send. */
 static amp_status fail_memory(amp_data_parallel *d) {
-    d->is_broken = !d->place.kind->is_apart;
-    if (d->place.kind->is_apart) amp_place_lose(&d->place);
+    d->is_broken = true;
     return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a bucket", what);
 }
 
@@ -171,18 +174,9 @@ static bool make_exchanged(const amp_data_parallel *d, amp_bucket *b) {
     return make_sent(d, b) && d->place.kind->take(&d->place, b->piece * (size_t)d->size, &b->received);
 }
 
-/* Elements on GPUs, behind which sums are enqueued; what fails here the ranks tell each other at the end. */
-static void exchange_apart(amp_data_parallel *d, amp_bucket *b, bool is_made) {
-    if (!is_made)
-        (void)fail_memory(d);
-    else
-        (void)d->place.kind->exchange(what, &d->place, b->sent.bytes, b->received.bytes, b->piece);
-}
-
+/* On GPUs of the flags alone: the elements follow when all ranks have the memory for them. */
 static amp_status exchange(amp_data_parallel *d, amp_bucket *b) {
-    const bool is_made = make_exchanged(d, b);
-    if (!is_made && !b->apart) return fail_memory(d);
-    if (b->apart) exchange_apart(d, b, is_made);
+    if (!b->apart && !make_exchanged(d, b)) return fail_memory(d);
     char *received = b->apart ? b->apart + (size_t)d->size * b->flags : b->received.bytes;
     b->transfer = transport()->start_exchange(flags_for(b, 0), received, b->apart ? b->flags : b->piece);
     if (!b->transfer) return fail_transport(d);
@@ -245,28 +239,37 @@ static bool make_gathered(const amp_data_parallel *d, amp_bucket *b) {
            (b->wire == b->sum || d->place.kind->take(&d->place, (size_t)b->elements * wire, &b->gathered));
 }
 
-/* The sums of all ranks, which have this one's at their place; false: the group is no more to be used. */
-static bool start_gather(const amp_data_parallel *d, amp_bucket *b) {
-    const amp_room *all = b->gathered.owner ? &b->gathered : &b->result;
+/* The sums of all ranks, which have this one's at their place. */
+typedef struct gathering {
+    const char *own;
+    char *all;
+    size_t bytes;
+} gathering;
+
+static gathering gathering_of(const amp_bucket *b) {
+    char *all = b->gathered.owner ? b->gathered.bytes : b->result.bytes;
     const size_t bytes = (size_t)b->chunk * amp_dtype_size(b->wire);
-    const char *own = all->bytes + (size_t)own_rank() * bytes;
-    if (b->apart) {
-        (void)d->place.kind->gather(what, &d->place, own, all->bytes, bytes);
-        return true;
-    }
-    b->transfer = transport()->start_gather(own, all->bytes, bytes);
-    return b->transfer != NULL;
+    return (gathering){all + (size_t)own_rank() * bytes, all, bytes};
 }
 
-/* An error of this rank's does not keep it from taking part: the ranks tell each other at the end. */
-static amp_status gather(amp_data_parallel *d, amp_bucket *b) {
-    const bool is_made = make_gathered(d, b);
-    if (!is_made) (void)fail_memory(d);
-    if (d->is_broken) return amp_pending_error();
+/* The sums of this rank's chunk, as all get them. An error of this rank's does not keep it from taking part: the ranks
+ * tell each other at the end. */
+static void make_chunk(amp_data_parallel *d, amp_bucket *b) {
     if (!amp_failed() && sum_chunk(d, b) == AMP_OK && b->gathered.owner) (void)round_chunk(d, b);
-    if (is_made && !start_gather(d, b)) return fail_transport(d);
+}
+
+static void drop_exchanged(const amp_data_parallel *d, amp_bucket *b) {
     d->place.kind->drop(&b->sent);
     d->place.kind->drop(&b->received);
+}
+
+static amp_status gather(amp_data_parallel *d, amp_bucket *b) {
+    if (!make_gathered(d, b)) return fail_memory(d);
+    make_chunk(d, b);
+    const gathering g = gathering_of(b);
+    b->transfer = transport()->start_gather(g.own, g.all, g.bytes);
+    if (!b->transfer) return fail_transport(d);
+    drop_exchanged(d, b);
     d->gathered++;
     return AMP_OK;
 }
@@ -287,10 +290,8 @@ static void count_bytes(amp_data_parallel *d, size_t piece) {
     if (d->is_active) d->stats.bytes_overlapped += bytes;
 }
 
-/* Whether the bucket's transfer is through, where there is one. */
+/* Whether the bucket's transfer is through. */
 static amp_status is_transferred(amp_data_parallel *d, amp_bucket *b, bool waits, bool *done) {
-    *done = !b->transfer;
-    if (*done) return AMP_OK;
     const bool good = waits ? transport()->wait(b->transfer) : transport()->test(b->transfer, done);
     if (waits) *done = true;
     if (!good) return fail_transport(d);
@@ -308,9 +309,7 @@ static amp_status advance_exchanges(amp_data_parallel *d) {
     return AMP_OK;
 }
 
-/* On GPUs all exchanges come first: transfers there have one order, and a rank that is ahead must not change it. */
 static amp_status advance_gathers(amp_data_parallel *d, bool waits) {
-    if (d->place.kind->is_apart && !d->is_flushing) return AMP_OK;
     while (d->gathered < d->exchanged) {
         amp_bucket *b = &d->buckets[d->gathered];
         bool done = false;
@@ -335,10 +334,47 @@ static amp_status advance_ends(amp_data_parallel *d, bool waits) {
     return AMP_OK;
 }
 
+/* ---- On GPUs ----------------------------------------------------------------------------------------------------- */
+static amp_status agree(void) {
+    return amp_world_agree(what, amp_failed() ? amp_last_status() : AMP_OK, 0);
+}
+
+/* What a bucket's transfers need, once its flags are there. */
+static amp_status prepare_apart(amp_data_parallel *d, amp_bucket *b) {
+    bool done = false;
+    AMP_TRY(is_transferred(d, b, true, &done));
+    if (amp_failed() || (make_exchanged(d, b) && make_gathered(d, b))) return AMP_OK;
+    (void)amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a bucket", what);
+    return AMP_OK;
+}
+
+static void carry_bucket(amp_data_parallel *d, amp_bucket *b) {
+    const amp_place_kind *kind = d->place.kind;
+    const gathering g = gathering_of(b);
+    (void)kind->exchange(what, &d->place, b->sent.bytes, b->received.bytes, b->piece);
+    make_chunk(d, b);
+    (void)kind->gather(what, &d->place, g.own, g.all, g.bytes);
+    count_bytes(d, b->piece);
+    count_bytes(d, g.bytes);
+    drop_exchanged(d, b);
+}
+
+/* Nobody can take back a transfer that others wait for on their GPUs. So all ranks have the memory for all of them
+ * before any begins the first; and nobody goes on to what may wait for the GPU before all have begun the last. */
+static amp_status carry_apart(amp_data_parallel *d) {
+    for (int i = 0; i < d->bucket_count; i++) AMP_TRY(prepare_apart(d, &d->buckets[i]));
+    AMP_TRY(agree());
+    for (int i = 0; i < d->bucket_count; i++) carry_bucket(d, &d->buckets[i]);
+    AMP_TRY(agree());
+    for (int i = 0; i < d->bucket_count; i++) widen(d, &d->buckets[i]);
+    return AMP_OK;
+}
+
 amp_status amp_buckets_advance(amp_data_parallel *d, bool waits) {
     d->is_flushing = waits;
     if (d->is_broken) return amp_pending_error();
     AMP_TRY(advance_exchanges(d));
+    if (d->place.kind->is_apart) return waits ? carry_apart(d) : AMP_OK;
     AMP_TRY(advance_gathers(d, waits));
     return advance_ends(d, waits);
 }
@@ -359,12 +395,14 @@ void amp_buckets_end(amp_data_parallel *d) {
             if (!is_written) d->place.kind->drop(rooms[k]);
             *rooms[k] = (amp_room){NULL, NULL};
         }
-        if (is_written) b->apart = NULL;
+        b->is_written = b->is_written || is_written;
         b->transfer = NULL;
     }
 }
 
 void amp_buckets_free(amp_data_parallel *d) {
-    for (int i = 0; i < d->bucket_count; i++) amp_free(d->buckets[i].apart);
+    for (int i = 0; i < d->bucket_count; i++) {
+        if (!d->buckets[i].is_written) amp_free(d->buckets[i].apart);
+    }
     amp_free(d->buckets);
 }

@@ -6,8 +6,8 @@
  * gather the sums. So every sum has one order, on whatever rank it is made. No thread is made for this: buckets move on
  * when a gradient arrives (bucket_advance in its hook), and at the end of the backward, where they are waited for.
  *
- * On GPUs the flags go apart, by the transport: the host must know them before it enqueues sums. Nothing is waited for
- * there but flags. */
+ * On GPUs the flags go apart, by the transport, while the backward goes on: the host must know them before it enqueues
+ * sums. Elements follow at the end of the backward, when all ranks have the memory for them. */
 #ifndef AMP_DISTRIBUTED_DATA_PARALLEL_H
 #define AMP_DISTRIBUTED_DATA_PARALLEL_H
 
@@ -47,6 +47,7 @@ typedef struct amp_bucket {
     int64_t elements, chunk; /* of all chunks, padded; of one */
     size_t flags, piece;     /* bytes: the flags in front of a chunk; both together, on the wire */
     char *apart;             /* flags for and then of each rank that are in no piece; NULL: they are in front */
+    bool is_written;         /* a transport that failed may still write to it */
     /* During a backward. */
     int waits_for;           /* parameters whose gradient has not come */
     amp_room sent, received; /* a piece of and for each rank */

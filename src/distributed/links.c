@@ -8,7 +8,7 @@
 #include "distributed/place.h"
 #include "distributed/world.h"
 
-enum { LINKS = 64 };
+enum { LINKS = 64, LINE = 64 };
 
 typedef struct gpu_link {
     unsigned number; /* 0: there is none */
@@ -171,15 +171,15 @@ const amp_place_kind amp_place_cuda = {.name = "a GPU",
                                        .exchange = exchange};
 
 /* ---- Connecting -------------------------------------------------------------------------------------------------- */
-/* What a rank tells of its place. */
+/* What a rank tells of its place: the newest link, for ranks' devices may meet otherwise than before. */
 typedef struct told {
     uint32_t is_apart, number; /* of a link that it has for the device */
 } told;
 
 static told tell(const amp_place *p) {
     told own = {p->kind->is_apart, 0};
-    for (int i = 0; own.is_apart && !own.number && i < LINKS; i++) {
-        if (links[i].number && links[i].device == p->device) own.number = links[i].number;
+    for (int i = 0; own.is_apart && i < LINKS; i++) {
+        if (links[i].number > own.number && links[i].device == p->device) own.number = links[i].number;
     }
     return own;
 }
@@ -214,31 +214,55 @@ static amp_status check_ready(const char *what) {
 static void leave_link(gpu_link *l, bool aborts) {
     int before;
     const amp_place p = {.device = l->device};
-    if (l->group) enter("distributed", &p, &before)->group_leave(l->group, aborts), leave(before);
+    if (l->group) {
+        enter("distributed", &p, &before)->group_leave(l->group, aborts);
+        leave(before);
+    }
     *l = (gpu_link){.number = 0};
+}
+
+/* NCCL connects GPUs in the first calls of a kind, which wait for the other ranks in the call itself: so these come
+ * before anything else can have failed. The room has a line for each rank, twice. */
+static amp_status try_link(const char *what, const amp_place *p, const amp_world *g, char *lines) {
+    char *second = lines + (size_t)g->size * LINE;
+    AMP_TRY(exchange(what, p, lines, second, LINE));
+    AMP_TRY(gather(what, p, second + (size_t)g->rank * LINE, second, LINE));
+    return broadcast(what, p, lines, LINE, 0);
+}
+
+/* Tells the others what the group is called. */
+static amp_status name_link(const char *what, const amp_place *p, const amp_world *g, struct amp_cuda_group_id *id) {
+    int before;
+    const amp_cuda_module *module = enter(what, p, &before);
+    const amp_status status = g->rank == 0 ? amp_cuda_status(what, module->group_name(id)) : AMP_OK;
+    leave(before);
+    if (!g->transport->broadcast(id, sizeof *id, 0)) return amp_world_fail(what);
+    return amp_world_agree(what, status, 0);
+}
+
+static amp_status join(const char *what, amp_place *p, const amp_world *g, const struct amp_cuda_group_id *id) {
+    int before;
+    gpu_link *l = find_free();
+    *l = (gpu_link){.number = ++last_number, .device = p->device};
+    p->link = l->number;
+    const amp_cuda_result result = enter(what, p, &before)->group_join(id, g->rank, g->size, &l->group);
+    leave(before);
+    return amp_world_agree(what, amp_cuda_status(what, result), 0);
 }
 
 /* Nobody joins unless all can; and all go on, or none. */
 static amp_status make_link(const char *what, amp_place *p, const amp_world *g) {
     struct amp_cuda_group_id id = {{0}};
-    int before;
-    AMP_TRY(amp_world_agree(what, check_ready(what), 0));
-    const amp_cuda_module *module = enter(what, p, &before);
-    amp_status status = g->rank == 0 ? amp_cuda_status(what, module->group_name(&id)) : AMP_OK;
-    if (!g->transport->broadcast(&id, sizeof id, 0)) {
-        leave(before);
-        return amp_world_fail(what);
-    }
+    amp_room room = {NULL, NULL};
+    amp_status status = check_ready(what);
+    if (status == AMP_OK && !take(p, 2 * (size_t)g->size * LINE, &room))
+        status = amp_fail(AMP_ERROR_MEMORY, "%s: no memory on the GPU", what);
     status = amp_world_agree(what, status, 0);
-    gpu_link *l = find_free();
-    *l = (gpu_link){.number = ++last_number, .device = p->device};
-    if (status == AMP_OK) {
-        status = amp_cuda_status(what, module->group_join(&id, g->rank, g->size, &l->group));
-        status = amp_world_agree(what, status, 0);
-    }
-    leave(before);
-    p->link = l->number;
-    if (status != AMP_OK) leave_link(l, true);
+    if (status == AMP_OK) status = name_link(what, p, g, &id);
+    if (status == AMP_OK) status = join(what, p, g, &id);
+    if (status == AMP_OK) status = amp_world_agree(what, try_link(what, p, g, room.bytes), 0);
+    drop(&room);
+    if (status != AMP_OK) amp_place_part(p);
     return status;
 }
 

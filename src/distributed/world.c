@@ -234,6 +234,7 @@ amp_status amp_distributed_all_reduce(amp_tensor *t) {
     if (status == AMP_OK) status = amp_world_check_tensor(what, "the tensor", t);
     if (status == AMP_OK && t->dtype == AMP_BOOL)
         status = amp_fail(AMP_ERROR_DTYPE, "%s: the tensor is %s; expected numbers", what, amp_describe(t));
+    if (status == AMP_OK) status = amp_tensor_check_writable(what, "tensor", t);
     amp_tensor *host = status == AMP_OK ? on_host(t) : NULL;
     if (status == AMP_OK && !host) status = amp_pending_error();
     const size_t bytes = host ? (size_t)amp_tensor_elements(t) * amp_dtype_size(t->dtype) : 0;

@@ -239,6 +239,10 @@ fake_cuda_state *fake_cuda(void) {
     return &state;
 }
 
+void fake_cuda_leave(size_t bytes) {
+    state.memory_limit = bytes ? state.block_bytes + bytes : fake_cuda_state().memory_limit;
+}
+
 int fake_cuda_capability(int device) {
     const char *given = std::getenv("AMP_FAKE_CAPABILITY");
     return given ? std::atoi(given) : capabilities[device];

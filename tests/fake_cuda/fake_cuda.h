@@ -49,6 +49,9 @@ struct fake_cuda_state {
 
 extern "C" __attribute__((visibility("default"))) fake_cuda_state *fake_cuda(void);
 
+// Each device has so many bytes more to give; 0: all that it had. For programs in C.
+extern "C" __attribute__((visibility("default"))) void fake_cuda_leave(size_t bytes);
+
 // What a library does with memory of the device.
 struct fake_access {
     const void *memory;

@@ -144,8 +144,8 @@ static void spread_panels(plan *p) {
 
 static void choose_tiles(plan *p) {
     const amp_gemm *g = p->g;
-    p->stores = p->isa->stores && !amp_gemm_is_fused(g) && !g->window && (g->c_dtype == AMP_F32 || !p->isa->b_f32);
-    if (g->activation == AMP_GEMM_RELU && !p->isa->relu) p->stores = false;
+    p->stores = p->isa->stores && !amp_gemm_is_fused(g) && !g->window && (g->c_dtype == AMP_F32 || !p->isa->b_f32) &&
+                (g->activation != AMP_GEMM_RELU || p->isa->relu);
     p->relu = p->stores && g->activation == AMP_GEMM_RELU;
     p->k_blocks = divide_up(g->k, AMP_GEMM_BLOCK);
     p->b_panels = divide_up(g->n, AMP_GEMM_BLOCK);

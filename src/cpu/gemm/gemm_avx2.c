@@ -36,7 +36,7 @@ static const amp_gemm_isa isa = {
     .pack_a = pack_a,
     .tile = tile,
     .finish = amp_gemm_finish_avx2,
-    .end = end_streams,
+    .end = simd_end_streams,
 };
 
 amp_status amp_gemm_bf16_avx2(const amp_gemm *g) {

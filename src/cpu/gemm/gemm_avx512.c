@@ -40,7 +40,7 @@ static const amp_gemm_isa isa = {
     .tile = tile,
     .finish = amp_gemm_finish_avx512,
     .relu = amp_gemm_relu_avx512,
-    .end = end_streams,
+    .end = simd_end_streams,
 };
 
 amp_status amp_gemm_bf16_avx512(const amp_gemm *g) {

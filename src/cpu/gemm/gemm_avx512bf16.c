@@ -106,7 +106,7 @@ static const amp_gemm_isa isa = {
     .tile = tile,
     .finish = amp_gemm_finish_avx512bf16,
     .relu = amp_gemm_relu_avx512,
-    .end = end_streams,
+    .end = simd_end_streams,
     .direct = direct,
 };
 

@@ -37,7 +37,7 @@ static const amp_gemm_isa isa = {
     .tile = tile,
     .finish = amp_gemm_finish_avx512,
     .relu = amp_gemm_relu_avx512,
-    .end = end_streams,
+    .end = simd_end_streams,
     .direct = direct,
 };
 

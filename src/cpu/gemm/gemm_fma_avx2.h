@@ -86,11 +86,6 @@ static inline __attribute__((always_inline)) void store_strip(const amp_gemm_til
     }
 }
 
-/* For amp_gemm_isa.end: what was streamed is seen by whoever is told that it is there. */
-static void end_streams(void) {
-    _mm_sfence();
-}
-
 /* `vectors` of 8 columns from column `column` of a tile: rows · vectors accumulators, at most 12 of 16 registers. They
  * go to the tile, or `to_c` where nothing but a bias is added to them. */
 static inline __attribute__((always_inline)) void strip_of(const amp_gemm_tile *t, const char *a, int64_t row,

@@ -112,10 +112,11 @@ typedef struct amp_gemm_direct {
 } amp_gemm_direct;
 
 typedef struct amp_gemm_isa {
-    bool a_f32;                    /* packed A is f32 */
-    bool b_f32;                    /* packed B is f32: a product of f32, A is not rounded */
-    bool finishes_late;            /* a tile is finished when the next has been stored: see gemm_amx.c */
-    bool stores;                   /* tiles can be finished from the registers, in the product's type or f32 */
+    bool a_f32;         /* packed A is f32 */
+    bool b_f32;         /* packed B is f32: a product of f32, A is not rounded */
+    bool finishes_late; /* a tile is finished when the next has been stored: see gemm_amx.c */
+    bool
+        stores; /* tiles finish what has nothing but a bias: from the registers, or (AVX2: all but whole f32) from `c` */
     int max_rows;                  /* of a tile with one panel of B */
     uint8_t max_panels[17];        /* [rows]: panels that a tile of so few rows can take; 1 beyond */
     int rate_shift;                /* products are 2^rate_shift times as fast as by FMA */
@@ -136,7 +137,7 @@ typedef struct amp_gemm_isa {
     void (*end)(void);                        /* … and after its last */
     void (*direct)(const amp_gemm_direct *t); /* NULL, or for products over windows */
     /* Of what a tile has just stored, in place, rows `stride` elements apart: a relu among the sums would cost tiles
-     * without one a register. Where tiles can be finished from the registers. */
+     * without one a register. NULL: products with a relu are finished from the tile. */
     void (*relu)(void *c, amp_dtype dtype, int64_t rows, int64_t columns, int64_t stride);
 } amp_gemm_isa;
 

@@ -121,6 +121,11 @@ SIMD_INLINE void simd_store(void *p, amp_dtype dtype, int64_t i, int count, simd
         simd_store_bf16(at, x);
 }
 
+/* For amp_gemm_isa.end: what was streamed is seen by whoever is told that it is there. */
+SIMD_INLINE void simd_end_streams(void) {
+    _mm_sfence();
+}
+
 /* ---- packing A ------------------------------------------------------------------------------------------------ */
 
 /* What packed A holds: bf16; f32 rounded to bf16; f32 as it was. */

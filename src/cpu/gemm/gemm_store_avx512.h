@@ -66,11 +66,6 @@ static void stream_rows(const amp_gemm_tile *t, const float *from, float *c, con
     }
 }
 
-/* For amp_gemm_isa.end: what was streamed is seen by whoever is told that it is there. */
-static void end_streams(void) {
-    _mm_sfence();
-}
-
 /* Any other from `c`, of one function: unrolled for each shape of a tile, this would be most of the kernel's code. */
 static __attribute__((noinline)) void store_part(const amp_gemm_tile *t, int64_t row) {
     const amp_gemm_finish *const f = t->finish;

@@ -98,9 +98,9 @@ void amp_cuda_group_leave(amp_cuda_group *g, bool aborts) {
     if (amp_cuda_is_forked()) return;
     const bool usable = amp_cuda_enter(&stream) == AMP_CUDA_OK;
     amp_cuda_relax();
-    if (aborts || !usable)
+    if (aborts || !usable || amp_cuda_wait(stream) != AMP_CUDA_OK)
         (void)nccl.ncclCommAbort(g->comm);
-    else if (amp_cuda_wait(stream) == AMP_CUDA_OK)
+    else
         (void)nccl.ncclCommDestroy(g->comm);
     free(g);
 }

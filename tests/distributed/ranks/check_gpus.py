@@ -18,12 +18,15 @@ class Gpus(ranks.Runs):
         super().setUp()
         self.environment = with_libraries(FOLDER)
 
-    def together(self, count, *words, **more):
-        """What was printed; the driver has nothing to complain of."""
-        _, out, err = ranks.together(count, *words, environment={**self.environment, **more})
+    def start(self, count, *words, **more):
+        """The driver has nothing to complain of."""
+        status, out, err = super().start(count, *words, **more)
         self.assertNotIn("fake CUDA", err)
-        self.assertEqual(out.count("left on the GPU: 0\n"), count, out)
-        return out
+        self.assertEqual(out.count("left on the GPU: 0\n"), count or 1, out)
+        return status, out, err
+
+    def together(self, count, *words, **more):
+        return self.start(count, *words, **more)[1]
 
     def test_bits_are_those_of_one_process(self):
         want = self.bits(0, "plain")
@@ -51,7 +54,7 @@ class Gpus(ranks.Runs):
     def test_a_call_that_fails_is_everybodys(self):
         """Of 6 buckets, in the second backward; the next ones go on."""
         want = self.bits(0, "plain")
-        for call, number in (("Send", 15), ("AllGather", 12)):
+        for call, number in (("Send", 17), ("AllGather", 13)):
             out = self.together(2, "carrier", AMP_FAKE_NCCL=f"{call}:1:{number}")
             sentence = f"data_parallel_backward: cuda: nccl{call} failed: unhandled system error (status 2)"
             self.assertEqual(sorted(re.findall("^carrier: (.*)$", out, re.M)),
@@ -59,8 +62,14 @@ class Gpus(ranks.Runs):
             self.assertNotIn("changed", out)
             self.assertEqual(re.findall("^bits .*$", out, re.M), [want] * 2, out)
 
+    def test_memory_that_ends_is_everybodys(self):
+        out = self.together(2, "no_memory")
+        self.assertEqual(re.findall("^no_memory: .*$", out, re.M), ["no_memory: failures, then none"] * 4, out)
+        for wrong in ("changed", "not all have failed", "another error", "no driver"):
+            self.assertNotIn(wrong, out)
+
     def test_shards_that_do_not_arrive(self):
-        for name, call in (("carrier_step", "AllGather:1:25"), ("carrier_save", "Broadcast:1:11")):
+        for name, call in (("carrier_step", "AllGather:1:26"), ("carrier_save", "Broadcast:1:12")):
             out = self.together(2, name, self.file, AMP_FAKE_NCCL=call)
             self.assertEqual(len(re.findall(f"^carrier: .*nccl{call[:-5]} failed", out, re.M)), 2, out)
             self.assertEqual(len(set(re.findall("^after: [0-9a-f]{16}$", out, re.M))), 1, out)

@@ -37,9 +37,14 @@ class Runs(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.file = f"{folder.name}/run.safetensors"
 
+    def start(self, count, *words, **more):
+        """Of so many ranks, 0 without mpirun; with more in the environment."""
+        environment = {**self.environment, **more} if self.environment else None
+        return together(count, *words, environment=environment) if count else alone(*words, environment=environment)
+
     def bits(self, count, *words):
         """The one line of all ranks."""
-        status, out, err = together(count, *words, environment=self.environment) if count else alone(*words, environment=self.environment)
+        status, out, err = self.start(count, *words)
         self.assertEqual(status, 0, f"{words} with {count}: {out}{err}")
         lines = re.findall("^bits .*$", out, re.M)
         self.assertEqual((len(lines), len(set(lines))), (count or 1, 1), out)

@@ -3,6 +3,7 @@
  * n, and for case `plain`, which knows nothing of ranks. RANKS_DEVICE=cuda: on GPUs, of which rank r has number r. */
 #include <amp/amp.h>
 #include <amp/cuda.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -53,6 +54,7 @@ static const run_case cases[] = {
     {.name = "carrier", .trouble = "carrier"},
     {.name = "carrier_step", .trouble = "carrier_step", .shards = true},
     {.name = "carrier_save", .trouble = "carrier_save", .shards = true},
+    {.name = "no_memory", .trouble = "no_memory"},
     {.name = "two_places", .trouble = "two_places"},
     {.name = "other_place", .trouble = "other_place"},
     {.name = "one_gpu", .trouble = "one_gpu"},
@@ -308,6 +310,48 @@ static void fail_in_shards(run *r, const amp_training *t) {
     say_error("after");
 }
 
+/* The tests' driver has so many bytes more to give; 0: all that it had. */
+static void leave_memory(size_t bytes) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+    void (*leave)(size_t) = NULL;
+    if (driver) *(void **)&leave = dlsym(driver, "fake_cuda_leave");
+    if (leave)
+        leave(bytes);
+    else
+        printf("no driver of the tests'\n");
+}
+
+/* Rank 1's GPU, or with `all` each, has too little memory for a backward, then more and more, until it has enough: every
+ * time all ranks fail, or none. */
+static void run_out(bool all) {
+    enum { SIDE = 1024, MOST = 40 };
+    amp_scope_here();
+    amp_parameters *p = amp_parameters_create();
+    amp_tensor *w = amp_parameters_add(p, "w", amp_to_device(amp_randn(AMP_DIMS(SIDE, SIDE)), device));
+    amp_tensor *x = amp_to_device(amp_randn(AMP_DIMS(SIDE, SIDE)), device);
+    amp_data_parallel *ddp = amp_data_parallel_create(p, .dtype = AMP_BF16);
+    const size_t rank = (size_t)amp_distributed_rank();
+    int failures = 0, tries = 0;
+    for (bool fails = true; fails && tries < MOST; tries++) {
+        amp_scope_here();
+        amp_tensor *loss = amp_sum(amp_mul(w, x));
+        if (all || rank == 1) leave_memory(((size_t)tries << 20) + (rank << 19) + 1);
+        amp_data_parallel_backward(ddp, loss);
+        fails = amp_last_status() != AMP_OK;
+        if (fails && !strstr(amp_last_error(), "memory")) printf("another error: %s\n", amp_last_error());
+        amp_clear_error();
+        leave_memory(0);
+        if (fails && amp_tensor_grad(w)) printf("gradients have changed\n");
+        amp_tensor *failed = amp_full(AMP_DIMS(1), amp_int(fails));
+        (void)amp_distributed_all_reduce(failed);
+        if (amp_item(failed) != fails * amp_distributed_size()) printf("not all have failed\n");
+        failures += fails;
+    }
+    printf("no_memory: %s, then %s\n", failures > 1 ? "failures" : "no failures", tries < MOST ? "none" : "failures");
+    amp_data_parallel_destroy(ddp);
+    amp_parameters_destroy(p);
+}
+
 static void call_collectives(void) {
     amp_scope_here();
     const int size = amp_distributed_size(), rank = amp_distributed_rank();
@@ -350,6 +394,7 @@ static void get_into_trouble(run *r, const amp_training *t) {
     if (has_trouble(r, "failing")) fail_on_one(r);
     if (has_trouble(r, "carrier")) fail_to_carry(r);
     if (has_trouble(r, "carrier_step") || has_trouble(r, "carrier_save")) fail_in_shards(r, t);
+    if (has_trouble(r, "no_memory")) run_out(false), run_out(true);
     if (has_trouble(r, "collectives")) call_collectives();
     if (has_trouble(r, "mixed")) mix(r);
     if (has_trouble(r, "uneven")) hold_unevenly(r);
