@@ -55,6 +55,7 @@ static const run_case cases[] = {
     {.name = "carrier_step", .trouble = "carrier_step", .shards = true},
     {.name = "carrier_save", .trouble = "carrier_save", .shards = true},
     {.name = "no_memory", .trouble = "no_memory"},
+    {.name = "no_memory_on_all", .trouble = "no_memory_on_all"},
     {.name = "two_places", .trouble = "two_places"},
     {.name = "other_place", .trouble = "other_place"},
     {.name = "one_gpu", .trouble = "one_gpu"},
@@ -321,27 +322,32 @@ static void leave_memory(size_t bytes) {
         printf("no driver of the tests'\n");
 }
 
-/* Rank 1's GPU, or with `all` each, has too little memory for a backward, then more and more, until it has enough: every
+/* Rank 1's GPU, or each, has too little memory for a backward, then more and more, until it has enough: every
  * time all ranks fail, or none. */
-static void run_out(bool all) {
-    enum { SIDE = 1024, MOST = 40 };
+static void run_out(const run *r) {
+    enum { WEIGHTS = 12, MOST = 40 };
     amp_scope_here();
     amp_parameters *p = amp_parameters_create();
-    amp_tensor *w = amp_parameters_add(p, "w", amp_to_device(amp_randn(AMP_DIMS(SIDE, SIDE)), device));
-    amp_tensor *x = amp_to_device(amp_randn(AMP_DIMS(SIDE, SIDE)), device);
-    amp_data_parallel *ddp = amp_data_parallel_create(p, .dtype = AMP_BF16);
+    amp_tensor *w[WEIGHTS], *x = amp_to_device(amp_randn(AMP_DIMS(480, 256)), device);
+    for (int i = 0; i < WEIGHTS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", i);
+        w[i] = amp_parameters_add(p, name, amp_to_device(amp_randn(AMP_DIMS(480, 256)), device));
+    }
+    amp_data_parallel *ddp = amp_data_parallel_create(p, .dtype = AMP_BF16, .bucket_bytes = AMP_SET(1 << 19));
     const size_t rank = (size_t)amp_distributed_rank();
     int failures = 0, tries = 0;
     for (bool fails = true; fails && tries < MOST; tries++) {
         amp_scope_here();
-        amp_tensor *loss = amp_sum(amp_mul(w, x));
-        if (all || rank == 1) leave_memory(((size_t)tries << 20) + (rank << 19) + 1);
+        amp_tensor *loss = amp_sum(amp_mul(w[0], x));
+        for (int i = 1; i < WEIGHTS; i++) loss = amp_add(loss, amp_sum(amp_mul(w[i], x)));
+        if (rank == 1 || has_trouble(r, "no_memory_on_all")) leave_memory(((size_t)tries << 20) + (rank << 19) + 1);
         amp_data_parallel_backward(ddp, loss);
         fails = amp_last_status() != AMP_OK;
         if (fails && !strstr(amp_last_error(), "memory")) printf("another error: %s\n", amp_last_error());
         amp_clear_error();
         leave_memory(0);
-        if (fails && amp_tensor_grad(w)) printf("gradients have changed\n");
+        if (fails && amp_tensor_grad(w[0])) printf("gradients have changed\n");
         amp_tensor *failed = amp_full(AMP_DIMS(1), amp_int(fails));
         (void)amp_distributed_all_reduce(failed);
         if (amp_item(failed) != fails * amp_distributed_size()) printf("not all have failed\n");
@@ -394,7 +400,7 @@ static void get_into_trouble(run *r, const amp_training *t) {
     if (has_trouble(r, "failing")) fail_on_one(r);
     if (has_trouble(r, "carrier")) fail_to_carry(r);
     if (has_trouble(r, "carrier_step") || has_trouble(r, "carrier_save")) fail_in_shards(r, t);
-    if (has_trouble(r, "no_memory")) run_out(false), run_out(true);
+    if (has_trouble(r, "no_memory") || has_trouble(r, "no_memory_on_all")) run_out(r);
     if (has_trouble(r, "collectives")) call_collectives();
     if (has_trouble(r, "mixed")) mix(r);
     if (has_trouble(r, "uneven")) hold_unevenly(r);
