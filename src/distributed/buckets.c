@@ -112,6 +112,10 @@ void amp_buckets_begin(amp_data_parallel *d) {
     }
 }
 
+static amp_status say_no_memory(void) {
+    return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a bucket", what);
+}
+
 /* False: no memory. */
 static bool make_sent(const amp_data_parallel *d, amp_bucket *b) {
     if (b->sent.owner) return true;
@@ -133,7 +137,7 @@ amp_status amp_bucket_give(amp_data_parallel *d, amp_reduced *r, amp_tensor *gra
     amp_bucket *b = &d->buckets[r->bucket];
     amp_no_grad_here();
     amp_scope_here();
-    if (!make_sent(d, b)) return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a bucket", what);
+    if (!make_sent(d, b)) return say_no_memory();
     amp_tensor *flat = amp_reshape(part_of(d, b, r, gradient), AMP_DIMS(r->count));
     for (int c = 0; c < d->size; c++) {
         const range e = in_chunk(b, r, c);
@@ -166,7 +170,7 @@ static amp_status fail_transport(amp_data_parallel *d) {
 /* This rank cannot receive what the others send. */
 static amp_status fail_memory(amp_data_parallel *d) {
     d->is_broken = true;
-    return amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a bucket", what);
+    return say_no_memory();
 }
 
 /* Nobody may have given anything. */
@@ -344,7 +348,7 @@ static amp_status prepare_apart(amp_data_parallel *d, amp_bucket *b) {
     bool done = false;
     AMP_TRY(is_transferred(d, b, true, &done));
     if (amp_failed() || (make_exchanged(d, b) && make_gathered(d, b))) return AMP_OK;
-    (void)amp_fail(AMP_ERROR_MEMORY, "%s: no memory for a bucket", what);
+    (void)say_no_memory();
     return AMP_OK;
 }
 

@@ -54,7 +54,8 @@ static inline __attribute__((always_inline)) void multiply_pair(__m256 acc[12], 
 
 /* The lines of B that a pair of k will read some time later. Of f32 and many rows nothing is fetched: a block of B is
  * twice as long there and is met from L2, where the hardware keeps up, and what is fetched early drives A and C out of
- * L1 (Zen 3, 1024 × 768 × 768: 71 GFLOP/s with it, 86 without; 6 and 12 rows, from DRAM: 0.98 and 1.02 of the speed). */
+ * L1 (Zen 3, 1024 × 768 × 768: 71 % of the peak with it, 86 without; 6 and 12 rows of 4096², from DRAM: 0.98 and
+ * 1.02 of the speed). */
 static inline __attribute__((always_inline)) void fetch_pair(const char *b, int64_t b_panel, const int vectors,
                                                              const bool b_f32) {
 #pragma GCC unroll 4
