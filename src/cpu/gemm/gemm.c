@@ -54,7 +54,8 @@ typedef struct plan {
     bool relu;        /* … and that of what they stored */
     char *a_scratch;  /* [grid_m or threads][chunk] packed row panels, if !small */
     float *c_scratch; /* [threads][chunk] tiles, if K takes several passes */
-    size_t a_group_bytes, c_thread_values;
+    float *b_scratch; /* [threads][group] slices of panels, if the ISA unpacks them */
+    size_t a_group_bytes, c_thread_values, b_thread_values;
     /* Of tiles alone. */
     int64_t most_blocks;     /* K blocks of a pass at most, from a raster */
     amp_gemm_raster *raster; /* NULL, or what A is copied to instead of packed row panels */
@@ -282,6 +283,7 @@ AMP_HOT static void choose_chunks(plan *p) {
     if (p->small) p->a_group_bytes = 0;
     p->c_thread_values =
         p->pass_blocks == p->k_blocks ? 0 : (size_t)(p->chunk * p->panel_rows * p->group * AMP_GEMM_BLOCK);
+    p->b_thread_values = p->isa->unpack_b ? (size_t)(p->group * p->pass_blocks * AMP_GEMM_BLOCK_VALUES) : 0;
 }
 
 /* ---- One thread's part ---------------------------------------------------------------------------------------- */
@@ -306,6 +308,7 @@ typedef struct part {
     char *a;       /* packed row panels, the first is rows.begin */
     float *c;      /* tiles of the chunk, if there are several passes */
     float *c_tile; /* room for one tile, or two */
+    float *b;      /* slices of a group's panels, if the ISA unpacks them */
     waiting *late; /* NULL, or of a kernel that finishes late */
     amp_gemm_finish finish;
 } part;
@@ -446,6 +449,35 @@ static __attribute__((noinline)) void set_loads(const part *t, int64_t panel, in
     tile->a_row_bytes = p->a_row_bytes;
 }
 
+/* A panel's part of a pass, and how far from it that of the next is. */
+typedef struct slice {
+    const void *begin;
+    int64_t panel_bytes;
+} slice;
+
+static slice packed_b(const part *t, int64_t column, int64_t block) {
+    const plan *p = t->p;
+    const int64_t b_block = AMP_GEMM_BLOCK_VALUES * (p->isa->b_f32 ? 4 : 2);
+    const char *b = (const char *)p->g->b + t->item * p->g->b_batch_stride;
+    return (slice){b + (column * p->k_blocks + block) * b_block, p->k_blocks * b_block};
+}
+
+static slice unpacked_b(const part *t, int64_t column) {
+    const int64_t values = t->p->pass_blocks * AMP_GEMM_BLOCK_VALUES;
+    return (slice){t->b + (column - t->columns.begin) % t->p->group * values, values * (int64_t)sizeof(float)};
+}
+
+static slice slice_of_b(const part *t, int64_t column, int64_t block) {
+    return __builtin_expect(t->b != NULL, 0) ? unpacked_b(t, column) : packed_b(t, column, block);
+}
+
+/* What all row panels of the chunk will meet. */
+static __attribute__((noinline)) void unpack_columns(const part *t, range columns, range blocks) {
+    for (int64_t n = columns.begin; n < columns.end; n++)
+        t->p->isa->unpack_b(packed_b(t, n, blocks.begin).begin, (float *)unpacked_b(t, n).begin,
+                            blocks.end - blocks.begin);
+}
+
 /* Tile `index` of those whose partial sums are kept between passes; and as many below it, which must be finished
  * then. */
 AMP_HOT static void run_tile(const part *t, int64_t panel, int64_t repeat, range columns, range blocks, int64_t index) {
@@ -453,7 +485,7 @@ AMP_HOT static void run_tile(const part *t, int64_t panel, int64_t repeat, range
     const int panels = (int)(columns.end - columns.begin);
     const int64_t k_bytes = p->isa->a_f32 ? 4 : 2, a_values = blocks.begin * p->panel_rows * AMP_GEMM_BLOCK;
     const int64_t column = columns.begin * AMP_GEMM_BLOCK, left = p->g->n - column, wide = panels * AMP_GEMM_BLOCK;
-    const int64_t b_block = AMP_GEMM_BLOCK_VALUES * (p->isa->b_f32 ? 4 : 2);
+    const slice b = slice_of_b(t, columns.begin, blocks.begin);
     const bool last = blocks.end == p->k_blocks;
     amp_gemm_tile tile = {
         .a = t->a + (panel - t->rows.begin) * (int64_t)p->a_panel_bytes + a_values * k_bytes,
@@ -461,9 +493,8 @@ AMP_HOT static void run_tile(const part *t, int64_t panel, int64_t repeat, range
         .panel_rows = p->panel_rows,
         .rows = rows_of(p, panel),
         .panels = panels,
-        .b = (const char *)p->g->b + t->item * p->g->b_batch_stride +
-             (columns.begin * p->k_blocks + blocks.begin) * b_block,
-        .b_panel_bytes = p->k_blocks * b_block,
+        .b = b.begin,
+        .b_panel_bytes = b.panel_bytes,
         .pairs = ((last ? p->g->k : blocks.end * AMP_GEMM_BLOCK) - blocks.begin * AMP_GEMM_BLOCK + 1) / 2,
         .columns = (int)(left < wide ? left : wide),
         .c = p->c_thread_values ? t->c + index * p->panel_rows * p->tile_panels * AMP_GEMM_BLOCK : t->c_tile,
@@ -495,6 +526,7 @@ static void run_column(const part *t, range columns, range blocks) {
 static void run_pass(const part *t, range columns, range blocks) {
     const bool whole = t->p->stores && t->p->c_thread_values == 0 && columns.end - columns.begin <= t->p->tile_panels;
     int64_t index = 0;
+    if (__builtin_expect(t->b != NULL, 0)) unpack_columns(t, columns, blocks);
     if (whole && t->rows.begin < t->rows.end) {
         run_column(t, columns, blocks);
         return;
@@ -564,7 +596,7 @@ AMP_HOT amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item) {
 
 /* One matrix of the batch, as thread `thread` of the grid. Every thread of the team comes here for the same items and
  * meets the same barriers. */
-static void run_item(const plan *p, int64_t item, int thread, char *a, float *c, float *c_tile) {
+static void run_item(const plan *p, int64_t item, int thread, const part *rooms) {
     waiting late;
     const int group = thread / p->grid_n, member = thread % p->grid_n;
     const bool share = p->grid_n > 1 && !p->small;
@@ -572,7 +604,9 @@ static void run_item(const plan *p, int64_t item, int thread, char *a, float *c,
     const amp_range rows = amp_parallel_part(p->row_panels, 1, group, p->grid_m);
     const amp_range columns = amp_parallel_part(p->b_panels, p->tile_panels, member, p->grid_n);
     const int64_t chunks = divide_up(divide_up(p->row_panels, p->grid_m), p->chunk);
-    part t = {.p = p, .item = item, .columns = {columns.begin, columns.end}, .a = a, .c = c, .c_tile = c_tile};
+    part t = *rooms;
+    t.item = item;
+    t.columns = (range){columns.begin, columns.end};
     t.finish = amp_gemm_finish_of(p->g, item);
     if (p->isa->finishes_late) {
         late = (waiting){0};
@@ -599,13 +633,17 @@ AMP_HOT static void run_thread(const plan *p, int thread) {
     _Alignas(64) char small_a[SMALL_A_BYTES];
     _Alignas(64) float c_tile[2 * AMP_GEMM_MAX_TILE];
     const int owner = p->by_batch ? thread : thread / p->grid_n;
-    char *a = p->small ? small_a : p->a_scratch + (size_t)owner * p->a_group_bytes;
-    float *c = p->c_scratch + (size_t)thread * p->c_thread_values;
+    const part rooms = {
+        .p = p,
+        .a = p->small ? small_a : p->a_scratch + (size_t)owner * p->a_group_bytes,
+        .c = p->c_scratch + (size_t)thread * p->c_thread_values,
+        .c_tile = c_tile,
+        .b = p->b_thread_values ? p->b_scratch + (size_t)thread * p->b_thread_values : NULL,
+    };
     if (p->isa->begin) p->isa->begin(p->panel_rows);
     const amp_range items =
         p->by_batch ? amp_parallel_part(p->g->batch, 1, thread, p->threads) : (amp_range){0, p->g->batch};
-    for (int64_t item = items.begin; item < items.end; item++)
-        run_item(p, item, p->by_batch ? 0 : thread, a, c, c_tile);
+    for (int64_t item = items.begin; item < items.end; item++) run_item(p, item, p->by_batch ? 0 : thread, &rooms);
     if (p->isa->end) p->isa->end();
 }
 
@@ -627,15 +665,17 @@ static amp_status run_plan(plan *p) {
     const size_t owners = p->by_batch ? (size_t)p->threads : (size_t)p->grid_m;
     const size_t a_bytes = (owners * p->a_group_bytes + 63) / 64 * 64;
     const size_t c_bytes = (size_t)p->threads * p->c_thread_values * sizeof(float);
-    const size_t bytes = a_bytes + c_bytes + (p->lies ? (size_t)p->k_blocks * sizeof *p->a_offsets : 0);
+    const size_t b_bytes = (size_t)p->threads * p->b_thread_values * sizeof(float);
+    const size_t bytes = a_bytes + b_bytes + c_bytes + (p->lies ? (size_t)p->k_blocks * sizeof *p->a_offsets : 0);
     char *scratch = NULL;
     if (bytes) {
         scratch = amp_alloc(bytes);
         if (!scratch) return amp_fail(AMP_ERROR_MEMORY, "gemm: no memory for %zu bytes of scratch", bytes);
         p->a_scratch = scratch;
-        p->c_scratch = (float *)(scratch + a_bytes);
+        p->b_scratch = (float *)(scratch + a_bytes);
+        p->c_scratch = (float *)(scratch + a_bytes + b_bytes);
     }
-    if (p->lies) list_offsets(p, scratch + a_bytes + c_bytes);
+    if (p->lies) list_offsets(p, scratch + a_bytes + b_bytes + c_bytes);
     if (p->threads == 1) {
         run_thread(p, 0);
     } else {
@@ -684,7 +724,7 @@ static bool is_seamless(const amp_gemm *g) {
 }
 
 AMP_HOT static amp_status run_planned(const amp_gemm *g, const amp_gemm_isa *isa) {
-    plan p = {.g = g, .isa = isa};
+    plan p = {.g = g, .isa = isa->many && g->m >= isa->many_rows ? isa->many : isa};
     amp_gemm_raster raster;
     choose_tiles(&p);
     if (__builtin_expect(isa->copy_pixels != NULL, 0)) choose_place(&p, &raster);

@@ -25,8 +25,43 @@ void amp_gemm_finish_avx2(const amp_gemm_finish *f, const amp_gemm_place *place,
     simd_finish(f, place, tile);
 }
 
+static void tile_unpacked(const amp_gemm_tile *t) {
+    tile_any(t, true);
+}
+
+/* Of a line's pairs the even elements become one line, the odd ones the next. */
+static void unpack_b(const void *packed, float *to, int64_t blocks) {
+    const char *from = packed;
+    for (int64_t pair = 0; pair < blocks * AMP_GEMM_BLOCK / 2; pair++, from += 128, to += 2 * AMP_GEMM_BLOCK) {
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; v++) {
+            _mm256_store_ps(to + v * 8, load_b(from + v * 32, false, false));
+            _mm256_store_ps(to + AMP_GEMM_BLOCK + v * 8, load_b(from + v * 32, true, false));
+        }
+    }
+}
+
+/* Each tile that unpacks B for itself pays 16 operations for 48 products of vectors: with many rows it is done once for
+ * all of them. */
+static const amp_gemm_isa unpacking = {
+    .a_f32 = true,
+    .unpack_b = unpack_b,
+    .stores = true,
+    .max_rows = 6,
+    .max_panels = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    .chunk_rows = 256,
+    .group_panels = 1,
+    .pass_blocks = 32,
+    .pack_a = pack_a,
+    .tile = tile_unpacked,
+    .finish = amp_gemm_finish_avx2,
+    .end = simd_end_streams,
+};
+
 static const amp_gemm_isa isa = {
     .a_f32 = true,
+    .many = &unpacking,
+    .many_rows = 64,
     .stores = true,
     .max_rows = 6,
     .max_panels = {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},

@@ -112,8 +112,13 @@ typedef struct amp_gemm_direct {
 } amp_gemm_direct;
 
 typedef struct amp_gemm_isa {
-    bool a_f32;         /* packed A is f32 */
-    bool b_f32;         /* packed B is f32: a product of f32, A is not rounded */
+    bool a_f32; /* packed A is f32 */
+    bool b_f32; /* packed B is f32: a product of f32, A is not rounded */
+    /* NULL, or a slice of so many blocks of a panel of B, bf16, is unpacked to f32 once for the row panels of a chunk, as
+     * a panel of f32 is packed, and tiles take that. */
+    void (*unpack_b)(const void *packed, float *to, int64_t blocks);
+    const struct amp_gemm_isa *many; /* NULL, or what products of so many rows take instead */
+    int64_t many_rows;
     bool finishes_late; /* a tile is finished when the next has been stored: see gemm_amx.c */
     bool
         stores; /* tiles finish what has nothing but a bias: from the registers, or (AVX2: all but whole f32) from `c` */
