@@ -25,7 +25,8 @@
 
 enum {
     SMALL_CLASSES = AMP_BLOCK_SMALL_CLASSES,
-    LOCAL_BLOCKS = 16 /* of each small class, per thread */
+    LOCAL_BLOCKS = 16, /* of each small class, per thread; … */
+    MOVED_BLOCKS = 8 /* … so many at once come from all threads' list, or go there: a lock costs as much as a block */
 };
 
 typedef struct local_cache {
@@ -98,35 +99,49 @@ amp_block *amp_block_from_system(size_t bytes) {
 }
 
 /* ---- Small blocks ---------------------------------------------------------------------------------------------- */
-static void share(amp_block *b) {
+/* The last of the first `count` blocks of a list, or of all that there are; NULL: of none. */
+static amp_block *last_of(amp_block *list, unsigned count) {
+    while (list && list->next && --count > 0) list = list->next;
+    return list;
+}
+
+static void share(unsigned size_class, unsigned count) {
+    amp_block *const first = local.lists[size_class], *const last = last_of(first, count);
+    local.lists[size_class] = last->next;
+    local.counts[size_class] -= (unsigned char)count;
     amp_lock(AMP_LOCK_MEMORY);
-    b->next = shared_lists[b->size_class];
-    shared_lists[b->size_class] = b;
+    last->next = shared_lists[size_class];
+    shared_lists[size_class] = first;
     amp_unlock(AMP_LOCK_MEMORY);
+}
+
+/* To a thread that has none. */
+static void fetch(unsigned size_class) {
+    amp_lock(AMP_LOCK_MEMORY);
+    amp_block *const first = shared_lists[size_class], *const last = last_of(first, MOVED_BLOCKS);
+    if (last) {
+        shared_lists[size_class] = last->next;
+        last->next = NULL;
+    }
+    amp_unlock(AMP_LOCK_MEMORY);
+    if (!first) return;
+    amp_thread_watch_end();
+    local.lists[size_class] = first;
+    for (const amp_block *b = first; b; b = b->next) local.counts[size_class]++;
 }
 
 void amp_memory_end_thread(void) {
     for (unsigned k = 0; k < SMALL_CLASSES; k++) {
-        while (local.lists[k]) {
-            amp_block *b = local.lists[k];
-            local.lists[k] = b->next;
-            share(b);
-        }
-        local.counts[k] = 0;
+        if (local.lists[k]) share(k, local.counts[k]);
     }
 }
 
 static amp_block *take_any_cached(unsigned size_class) {
-    if (local.lists[size_class]) {
-        amp_block *b = local.lists[size_class];
-        local.lists[size_class] = b->next;
-        local.counts[size_class]--;
-        return b;
-    }
-    amp_lock(AMP_LOCK_MEMORY);
-    amp_block *b = shared_lists[size_class];
-    if (b) shared_lists[size_class] = b->next;
-    amp_unlock(AMP_LOCK_MEMORY);
+    if (!local.lists[size_class]) fetch(size_class);
+    amp_block *const b = local.lists[size_class];
+    if (!b) return NULL;
+    local.lists[size_class] = b->next;
+    local.counts[size_class]--;
     return b;
 }
 
@@ -148,10 +163,7 @@ static amp_block *make_small(unsigned size_class) {
 
 static void keep_small(amp_block *b) {
     const unsigned k = b->size_class;
-    if (local.counts[k] == LOCAL_BLOCKS) {
-        share(b);
-        return;
-    }
+    if (local.counts[k] == LOCAL_BLOCKS) share(k, MOVED_BLOCKS);
     amp_thread_watch_end();
     b->next = local.lists[k];
     local.lists[k] = b;

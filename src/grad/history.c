@@ -7,16 +7,26 @@
 #include "core/memory.h"
 
 /* ---- Histories -------------------------------------------------------------------------------------------------- */
+/* Shape and strides, which transpose_ and its kin change. */
+static void take_geometry(amp_history *h, const amp_tensor *t) {
+    for (int i = 0; i < t->rank; i++) {
+        h->geometry.shape[i] = t->shape[i];
+        h->geometry.strides[i] = t->strides[i];
+    }
+    h->geometry.rank = t->rank;
+    h->geometry.offset = t->offset;
+}
+
 amp_history *amp_history_new(const amp_tensor *t) {
-    amp_history *h = amp_alloc_zeroed(sizeof *h);
+    amp_history *h = amp_alloc(sizeof *h);
     if (!h) {
         amp_fail(AMP_ERROR_MEMORY, "grad: no memory for the history of %s", amp_describe(t));
         return NULL;
     }
+    memset(h, 0, offsetof(amp_history, geometry));
     atomic_init(&h->references, 1);
-    h->geometry = (amp_geometry){.dtype = t->dtype, .rank = t->rank, .offset = t->offset};
-    memcpy(h->geometry.shape, t->shape, sizeof h->geometry.shape);
-    memcpy(h->geometry.strides, t->strides, sizeof h->geometry.strides);
+    h->geometry.dtype = t->dtype;
+    take_geometry(h, t);
     return h;
 }
 
@@ -185,14 +195,6 @@ static amp_status write_through(amp_history *view, amp_grad_node *node) {
     amp_grad_node_drop(through);
     base->generation++;
     return find_again(view);
-}
-
-/* Shape and strides, which transpose_ and its kin change. */
-static void take_geometry(amp_history *h, const amp_tensor *t) {
-    memcpy(h->geometry.shape, t->shape, sizeof h->geometry.shape);
-    memcpy(h->geometry.strides, t->strides, sizeof h->geometry.strides);
-    h->geometry.rank = t->rank;
-    h->geometry.offset = t->offset;
 }
 
 amp_status amp_history_rewrite(amp_tensor *t, amp_grad_node *node, bool reshapes) {

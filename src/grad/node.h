@@ -61,6 +61,7 @@ typedef struct amp_grad_node {
     amp_device device;
     amp_random_place random;
     unsigned wanted;     /* a bit for each argument whose gradient somebody wants */
+    unsigned needed[2];  /* … for each argument, and each result, whose elements its function reads then */
     bool owns_results;   /* they are an allocation of their own */
     bool reaches_leaves; /* its function goes back to leaves by itself: it cannot be asked for some gradients alone */
     bool may_create;     /* of no op, and its function calls ops only, which create_graph may record */

@@ -91,7 +91,8 @@ static int count_tensors(const amp_call *call) {
 /* Calls visit(…) of each tensor argument, absent ones too, with its number among them. */
 typedef amp_status (*slot_visitor)(amp_call *call, amp_grad_node *node, int argument, int slot, amp_tensor *t);
 
-static amp_status each_slot(amp_call *call, amp_grad_node *node, slot_visitor visit) {
+static inline __attribute__((always_inline)) amp_status each_slot(amp_call *call, amp_grad_node *node,
+                                                                  slot_visitor visit) {
     int slot = 0;
     for (int i = 0; i < call->op->arg_count; i++) {
         const amp_arg_info *arg = &call->op->args[i];
@@ -112,13 +113,15 @@ static amp_status visit_edge(amp_call *call, amp_grad_node *node, int argument, 
     return AMP_OK;
 }
 
-static bool is_needed(const amp_grad_node *node, int index, bool is_result) {
+static void find_needed(amp_grad_node *node) {
     for (int i = 0; i < node->row->need_count; i++) {
         const amp_gradient_need *need = &node->row->needs[i];
-        if (need->index == index && need->is_result == is_result)
-            return need->wanted == 0 || (need->wanted & node->wanted) != 0;
+        if (need->wanted == 0 || (need->wanted & node->wanted) != 0) node->needed[need->is_result] |= 1u << need->index;
     }
-    return false;
+}
+
+static bool is_needed(const amp_grad_node *node, int index, bool is_result) {
+    return index < AMP_MAX_ARGS && (node->needed[is_result] >> index & 1u) != 0;
 }
 
 /* What a call is about to write over. */
@@ -146,13 +149,8 @@ static amp_status visit_saved(amp_call *call, amp_grad_node *node, int argument,
 
 static amp_status take_arguments(amp_call *call, amp_grad_node *node) {
     AMP_TRY(each_slot(call, node, visit_edge));
+    find_needed(node);
     return each_slot(call, node, visit_saved);
-}
-
-static unsigned needed_results(const amp_grad_node *node) {
-    unsigned needed = 0;
-    for (int i = 0; i < AMP_MAX_OUTPUTS; i++) needed |= (unsigned)is_needed(node, i, true) << i;
-    return needed;
 }
 
 static amp_grad_node *write_down(amp_call *call, const amp_gradient_row *row) {
@@ -272,7 +270,7 @@ static amp_status record(amp_call *call, const amp_gradient_row *row) {
     AMP_TRY(check_writes(call));
     amp_grad_node *node = write_down(call, row);
     if (!node) return amp_pending_error();
-    call->needed = needed_results(node);
+    call->needed = node->needed[true];
     call->packs_once = amp_grad_node_keeps_alone(node);
     amp_status status = amp_call_next(call);
     if (status == AMP_OK) status = finish(call, node);
