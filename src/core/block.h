@@ -26,9 +26,14 @@ typedef struct amp_block {
     size_t bytes;           /* of the whole block, header included */
     uint16_t size_class;    /* the largest that is no larger than the block */
     bool is_free;           /* large blocks: their neighbours ask */
+    uint8_t chained;        /* the first of a chain of small blocks that all threads may take: so many are in it */
     unsigned generation;    /* of the hook that it came from */
     amp_allocator origin;
-    struct amp_block *below, *above; /* large blocks: the neighbours in the memory that came from the hook at once */
+    union {
+        struct amp_block *below;      /* large blocks: the neighbours in the memory that came from the hook at once */
+        struct amp_block *next_chain; /* the first of a chain */
+    };
+    struct amp_block *above;
 } amp_block;
 
 /* Whether a block that is freed is kept for the next request; not where AddressSanitizer is to see it go. */

@@ -1,5 +1,5 @@
-/* The caching allocator: size classes (block.h), a small free list per thread for small blocks, one list per class for
- * all threads behind it, large blocks that are cut and joined (large_blocks.h), and the system allocator (or the user's
+/* The caching allocator: size classes (block.h), a small free list per thread for small blocks, chains of
+ * them per class for all threads behind it, large blocks that are cut and joined (large_blocks.h), and the system allocator (or the user's
  * hook) below. When that has no memory, all that is kept goes back to it first.
  *
  * A block's header (block.h) remembers which allocator the block came from, so that the hook can change while blocks
@@ -26,7 +26,7 @@
 enum {
     SMALL_CLASSES = AMP_BLOCK_SMALL_CLASSES,
     LOCAL_BLOCKS = 16, /* of each small class, per thread; … */
-    MOVED_BLOCKS = 8 /* … so many at once come from all threads' list, or go there: a lock costs as much as a block */
+    MOVED_BLOCKS = 8   /* … so many at once become all threads', and come back: a lock costs as much as a block */
 };
 
 typedef struct local_cache {
@@ -56,8 +56,8 @@ static void default_release(void *context, void *memory, size_t bytes) {
 static const amp_allocator system_allocator = {default_allocate, default_release, NULL};
 
 static amp_allocator current = {default_allocate, default_release, NULL};
-static amp_block *shared_lists[SMALL_CLASSES];
-static atomic_uint generation; /* counts the changes of the hook */
+static amp_block *shared_chains[SMALL_CLASSES]; /* by next_chain */
+static atomic_uint generation;                  /* counts the changes of the hook */
 
 static atomic_size_t system_allocations;
 
@@ -99,35 +99,30 @@ amp_block *amp_block_from_system(size_t bytes) {
 }
 
 /* ---- Small blocks ---------------------------------------------------------------------------------------------- */
-/* The last of the first `count` blocks of a list, or of all that there are; NULL: of none. */
-static amp_block *last_of(amp_block *list, unsigned count) {
-    while (list && list->next && --count > 0) list = list->next;
-    return list;
-}
-
+/* The first `count` of this thread's become a chain of all threads'. */
 static void share(unsigned size_class, unsigned count) {
-    amp_block *const first = local.lists[size_class], *const last = last_of(first, count);
+    amp_block *const first = local.lists[size_class], *last = first;
+    for (unsigned i = 1; i < count; i++) last = last->next;
     local.lists[size_class] = last->next;
     local.counts[size_class] -= (unsigned char)count;
+    last->next = NULL;
+    first->chained = (uint8_t)count;
     amp_lock(AMP_LOCK_MEMORY);
-    last->next = shared_lists[size_class];
-    shared_lists[size_class] = first;
+    first->next_chain = shared_chains[size_class];
+    shared_chains[size_class] = first;
     amp_unlock(AMP_LOCK_MEMORY);
 }
 
-/* To a thread that has none. */
+/* To a thread that has none. The chain is not walked: its blocks are cold. */
 static void fetch(unsigned size_class) {
     amp_lock(AMP_LOCK_MEMORY);
-    amp_block *const first = shared_lists[size_class], *const last = last_of(first, MOVED_BLOCKS);
-    if (last) {
-        shared_lists[size_class] = last->next;
-        last->next = NULL;
-    }
+    amp_block *const first = shared_chains[size_class];
+    if (first) shared_chains[size_class] = first->next_chain;
     amp_unlock(AMP_LOCK_MEMORY);
     if (!first) return;
     amp_thread_watch_end();
     local.lists[size_class] = first;
-    for (const amp_block *b = first; b; b = b->next) local.counts[size_class]++;
+    local.counts[size_class] = first->chained;
 }
 
 void amp_memory_end_thread(void) {
@@ -176,10 +171,13 @@ static size_t trim(void) {
     size_t bytes = amp_large_trim();
     for (unsigned k = 0; k < SMALL_CLASSES; k++) {
         amp_lock(AMP_LOCK_MEMORY);
-        amp_block *chain = shared_lists[k];
-        shared_lists[k] = NULL;
+        amp_block *chain = shared_chains[k];
+        shared_chains[k] = NULL;
         amp_unlock(AMP_LOCK_MEMORY);
-        bytes += amp_blocks_kept_to_system(chain);
+        for (amp_block *next = NULL; chain; chain = next) {
+            next = chain->next_chain;
+            bytes += amp_blocks_kept_to_system(chain);
+        }
     }
     return bytes;
 }

@@ -36,7 +36,7 @@ amp_history *amp_history_retain(amp_history *h) {
 }
 
 void amp_history_drop(amp_history *h) {
-    if (!h || atomic_fetch_sub_explicit(&h->references, 1, memory_order_acq_rel) != 1) return;
+    if (!h || !amp_grad_is_last(&h->references)) return;
     amp_grad_node_drop(h->node);
     amp_grad_cell_drop(h->cell);
     amp_history_drop(h->base); /* which has none */
@@ -130,6 +130,7 @@ static amp_grad_node *new_node(const amp_gradient_row *row, const char *name, co
     node->name = name;
     *(written_view *)node->args = (written_view){base->geometry, *view};
     save_geometry(&node->results[0], result);
+    amp_grad_node_number(node);
     return node;
 }
 

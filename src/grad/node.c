@@ -8,10 +8,6 @@
 
 static atomic_uint_fast64_t sequences = 1;
 
-static bool is_last(atomic_int *references) {
-    return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
-}
-
 /* ---- Cells and hooks -------------------------------------------------------------------------------------------- */
 amp_grad_cell *amp_grad_cell_new(void) {
     amp_grad_cell *cell = amp_alloc_zeroed(sizeof *cell);
@@ -30,7 +26,7 @@ void amp_grad_cell_set(amp_grad_cell *cell, amp_tensor *gradient) {
 }
 
 void amp_grad_cell_drop(amp_grad_cell *cell) {
-    if (!cell || !is_last(&cell->references)) return;
+    if (!cell || !amp_grad_is_last(&cell->references)) return;
     amp_grad_cell_set(cell, NULL);
     amp_free(cell);
 }
@@ -104,13 +100,6 @@ static void free_hooks(amp_grad_node *node) {
 }
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------ */
-static void clear_saved(amp_saved *saved, int count) {
-    for (int i = 0; i < count; i++) {
-        saved[i].is_present = false;
-        saved[i].storage = NULL;
-    }
-}
-
 void amp_grad_node_number(amp_grad_node *node) {
     node->sequence = atomic_fetch_add_explicit(&sequences, 1, memory_order_relaxed);
 }
@@ -119,35 +108,31 @@ amp_grad_node *amp_grad_node_new(int slots, int results, size_t args_bytes) {
     const size_t count = (size_t)slots, tensors = (size_t)(slots + results);
     const size_t bytes =
         sizeof(amp_grad_node) + count * sizeof(amp_grad_edge) + tensors * sizeof(amp_saved) + args_bytes;
-    amp_grad_node *node = amp_alloc(bytes);
+    amp_grad_node *node = amp_alloc_zeroed(bytes);
     if (!node) return NULL;
-    *node = (amp_grad_node){.slot_count = slots, .result_count = results};
     atomic_init(&node->references, 1);
-    amp_grad_node_number(node);
+    node->slot_count = slots;
+    node->result_count = results;
     node->slots = (amp_saved *)(node + 1);
     node->results = node->slots + count;
     node->edges = (amp_grad_edge *)(node->results + results);
     node->args = node->edges + count;
-    clear_saved(node->slots, slots + results);
-    for (int i = 0; i < slots; i++) node->edges[i].node = NULL;
     return node;
 }
 
 bool amp_grad_node_make_results(amp_grad_node *node, int64_t count) {
     if (count == node->result_count) return true;
-    amp_saved *results = count <= INT_MAX ? amp_alloc((size_t)count * sizeof *results) : NULL;
+    amp_saved *results = count <= INT_MAX ? amp_alloc_zeroed((size_t)count * sizeof *results) : NULL;
     if (!results) return false;
     node->results = results;
     node->result_count = (int)count;
     node->owns_results = true;
-    clear_saved(results, (int)count);
     return true;
 }
 
 amp_grad_node *amp_grad_leaf_new(amp_grad_cell *cell) {
     amp_grad_node *node = amp_grad_node_new(0, 1, 0);
     if (!node) return NULL;
-    node->sequence = 0;
     node->name = "leaf";
     node->cell = amp_grad_cell_retain(cell);
     return node;
@@ -211,7 +196,7 @@ static void free_node(amp_grad_node *node) {
 }
 
 void amp_grad_node_drop(amp_grad_node *node) {
-    if (!node || !is_last(&node->references)) return;
+    if (!node || !amp_grad_is_last(&node->references)) return;
     amp_grad_node *dead = node;
     node->next_dead = NULL;
     while (dead) {
@@ -220,7 +205,7 @@ void amp_grad_node_drop(amp_grad_node *node) {
         amp_grad_node_spend(gone); /* which counts at leaves, while it holds them */
         for (int i = 0; i < gone->slot_count; i++) {
             amp_grad_node *const before = gone->edges[i].node;
-            if (!before || !is_last(&before->references)) continue;
+            if (!before || !amp_grad_is_last(&before->references)) continue;
             before->next_dead = dead;
             dead = before;
         }

@@ -15,6 +15,13 @@
 #include "core/tensor_impl.h"
 #include "generated/gradients.h"
 
+/* Takes a reference away; whether it was the last, which nobody else can be adding to: then without a locked
+ * instruction. */
+static inline bool amp_grad_is_last(atomic_int *references) {
+    return atomic_load_explicit(references, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
+}
+
 /* Where gradients stay: of a leaf, or of a result that retains its own. */
 typedef struct amp_grad_cell {
     atomic_int references;
@@ -72,8 +79,8 @@ typedef struct amp_grad_node {
     struct amp_grad_node *next_dead;
 } amp_grad_node;
 
-/* A node for a call of `slots` tensors, whose arguments take `args_bytes`, with that many results; all else 0. NULL: no
- * memory. */
+/* A node for a call of `slots` tensors, whose arguments take `args_bytes`, with that many results; all else 0, its
+ * number too. NULL: no memory. */
 amp_grad_node *amp_grad_node_new(int slots, int results, size_t args_bytes);
 /* Gives it its number, once it has its edges: finding what they lead to may make nodes, and those come before it. */
 void amp_grad_node_number(amp_grad_node *node);
