@@ -13,17 +13,14 @@
 
 extern "C" {
 #include "core/memory.h"
+#include "sanitizers.h"
 }
 
 using namespace amp_test;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-const bool caching = false; // so that the sanitizer sees every use after free
-#else
-const bool caching = true;
-#endif
+const bool caching = !under_asan; // which is to see every use after free
 
 // A hook that counts, checks what comes back, and fails on request.
 struct Hook {

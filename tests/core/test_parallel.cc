@@ -11,21 +11,9 @@
 
 #include "amp_test.h"
 #include "patience.h"
+#include "sanitizers.h"
 
 using namespace amp_test;
-
-#if defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#elif __has_feature(address_sanitizer)
-#define UNDER_ASAN 1
-#endif
-#endif
-#ifdef __SANITIZE_ADDRESS__
-#define UNDER_ASAN 1
-#endif
 
 namespace {
 
@@ -45,9 +33,9 @@ double work() {
 } // namespace
 
 TEST_F(Parallel, TheChildOfAForkComputesToo) {
-#ifdef UNDER_TSAN
-    GTEST_SKIP() << "the thread sanitizer does not follow a fork";
-#endif
+    if (amp_test::under_tsan) {
+        GTEST_SKIP() << "the thread sanitizer does not follow a fork";
+    }
     const int before = amp_get_num_threads();
     ASSERT_EQ(amp_set_num_threads(2), AMP_OK);
     const double here = work();
@@ -66,11 +54,12 @@ TEST_F(Parallel, TheChildOfAForkComputesToo) {
 }
 
 TEST_F(Parallel, AForkWhileOtherThreadsComputeIsSafe) {
-#ifdef UNDER_TSAN
-    GTEST_SKIP() << "the thread sanitizer does not follow a fork";
-#elif defined(UNDER_ASAN)
-    GTEST_SKIP() << "the address sanitizer's own allocator does not survive a fork beside other threads";
-#endif
+    if (amp_test::under_tsan) {
+        GTEST_SKIP() << "the thread sanitizer does not follow a fork";
+    }
+    if (amp_test::under_asan) {
+        GTEST_SKIP() << "the address sanitizer's own allocator does not survive a fork beside other threads";
+    }
     std::atomic<bool> done{false};
     std::vector<std::thread> threads;
     for (int t = 0; t < 2; t++) {

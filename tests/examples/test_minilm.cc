@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "minilm.h"
+#include "sanitizers.h"
 #include "wordpiece.h"
 
 namespace {
@@ -150,9 +151,9 @@ TEST_F(MiniLm, Bf16DoesNotDependOnTheNumberOfThreads) {
 }
 
 TEST_F(MiniLm, FurtherCallsOfAShapeAllocateNothingFromTheSystem) {
-#if defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "nothing is kept under AddressSanitizer";
-#endif
+    if (amp_test::under_asan) {
+        GTEST_SKIP() << "nothing is kept under AddressSanitizer";
+    }
     // How many threads met in oneDNN at once, each with operands of its own, differs from pass to pass: some are warm-up.
     for (bool bf16 : {false, true}) {
         size_t before = 0, after = 1;

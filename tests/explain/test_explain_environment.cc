@@ -9,6 +9,7 @@
 #include <string>
 
 #include "explain_report.h"
+#include "sanitizers.h"
 
 using namespace amp_test;
 
@@ -89,16 +90,10 @@ TEST(ExplainEnvironment, AProgramThatASignalEndsLeavesItsReport) {
     }
 }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_THREAD_SANITIZER
-#endif
-#endif
-
 TEST(ExplainEnvironment, AForkedChildLeavesTheReportToItsParent) {
-#ifdef UNDER_THREAD_SANITIZER
-    GTEST_SKIP() << "the thread sanitizer keeps the signal that ends the child";
-#endif
+    if (amp_test::under_tsan) {
+        GTEST_SKIP() << "the thread sanitizer keeps the signal that ends the child";
+    }
     if (getenv("AMP_EXPLAIN")) { // the child
         op("exp", {tensor(AMP_F32, {2})});
         const pid_t grandchild = fork();

@@ -13,6 +13,7 @@
 #include "dnnl_use.h"
 #include "machine/isa.h"
 #include "patience.h"
+#include "sanitizers.h"
 
 using namespace amp_test;
 
@@ -121,9 +122,9 @@ std::vector<double> convolve_alone(const Layer &l) {
 
 // Neither on the number of threads, nor on what ran before.
 TEST_F(ConvDnnl, BitsFollowFromTheLayerAlone) {
-#if defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "the thread sanitizer does not follow a fork";
-#endif
+    if (amp_test::under_tsan) {
+        GTEST_SKIP() << "the thread sanitizer does not follow a fork";
+    }
     std::vector<std::vector<double>> alone;
     for (const Layer &l : layers) alone.push_back(convolve_alone(l));
     for (int threads = 1; threads <= 4; threads++) {
@@ -137,6 +138,9 @@ TEST_F(ConvDnnl, BitsFollowFromTheLayerAlone) {
 }
 
 TEST_F(ConvDnnl, BitsAreTheSameAfterMoreShapesThanAreKept) {
+    if (amp_test::under_tsan) {
+        GTEST_SKIP() << "one thread";
+    }
     ASSERT_EQ(amp_set_num_threads(1), AMP_OK);
     const std::vector<double> expected = convolve(odd);
     ASSERT_FALSE(expected.empty());
@@ -145,9 +149,9 @@ TEST_F(ConvDnnl, BitsAreTheSameAfterMoreShapesThanAreKept) {
 }
 
 TEST_F(ConvDnnl, AForkWhileItMakesPrimitivesIsSafe) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "the sanitizers do not survive a fork beside other threads";
-#endif
+    if (amp_test::under_tsan || amp_test::under_asan) {
+        GTEST_SKIP() << "the sanitizers do not survive a fork beside other threads";
+    }
     ASSERT_EQ(amp_set_num_threads(1), AMP_OK);
     std::atomic<bool> done{false};
     std::thread maker([&] {

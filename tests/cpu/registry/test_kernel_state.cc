@@ -19,14 +19,7 @@
 #include "amp/system.h"
 #include "kernel_rows.h"
 #include "patience.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#endif
-#endif
+#include "sanitizers.h"
 
 using namespace kernel_rows;
 
@@ -215,9 +208,9 @@ bool is_same_in_a_thread(const Product &product, const std::vector<float> &want)
 }
 
 TEST_P(KernelState, OutlivesForks) {
-#ifdef UNDER_TSAN
-    GTEST_SKIP() << "the thread sanitizer does not follow a fork";
-#endif
+    if (amp_test::under_tsan) {
+        GTEST_SKIP() << "the thread sanitizer does not follow a fork";
+    }
     for (int round = 0; round < 3; round++) {
         const pid_t child = fork();
         ASSERT_GE(child, 0);

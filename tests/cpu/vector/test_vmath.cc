@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernel_rows.h"
+#include "sanitizers.h"
 
 using namespace kernel_rows;
 
@@ -110,11 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, Unary,
 
 // Every so many-th f32 (accuracy is not what sanitizers look for) and every bf16 value: all exponents and signs, infinities,
 // NaNs, subnormals.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t value_step = 65521;
-#else
-constexpr uint64_t value_step = 1009;
-#endif
+constexpr uint64_t value_step = amp_test::under_asan ? 65521 : 1009;
 
 TEST_P(Unary, StaysWithinItsUlpBudget) {
     const Case &c = *case_of(kernel->family);
