@@ -1,6 +1,6 @@
-/* The caching allocator: size classes (block.h), a small free list per thread for small blocks, chains of
- * them per class for all threads behind it, large blocks that are cut and joined (large_blocks.h), and the system allocator (or the user's
- * hook) below. When that has no memory, all that is kept goes back to it first.
+/* The caching allocator: size classes (block.h), a small free list per thread for small blocks, chains of them per class
+ * for all threads behind it, large blocks that are cut and joined (large_blocks.h), and the system allocator (or the
+ * user's hook) below. When that has no memory, all that is kept goes back to it first.
  *
  * A block's header (block.h) remembers which allocator the block came from, so that the hook can change while blocks
  * are out; blocks of an earlier hook go back to it instead of being used again. Under AddressSanitizer nothing is

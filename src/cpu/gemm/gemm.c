@@ -48,14 +48,14 @@ typedef struct plan {
     int64_t chunk;        /* row panels of a group that are packed at a time */
     size_t a_panel_bytes; /* of one packed row panel */
     int threads, grid_m, grid_n;
-    bool by_batch;    /* threads take whole matrices: the grid is 1×1 */
-    bool small;       /* packed A of a chunk is on the stack */
-    bool stores;      /* tiles are finished from the registers */
-    bool relu;        /* … and that of what they stored */
-    char *a_scratch;  /* [grid_m or threads][chunk] packed row panels, if !small */
-    float *c_scratch; /* [threads][chunk] tiles, if K takes several passes */
-    float *b_scratch; /* [threads][group] slices of panels, if the ISA unpacks them */
-    size_t a_group_bytes, c_thread_values, b_thread_values;
+    bool by_batch;   /* threads take whole matrices: the grid is 1×1 */
+    bool small;      /* packed A of a chunk is on the stack */
+    bool stores;     /* tiles are finished from the registers */
+    bool relu;       /* … and that of what they stored */
+    char *a_scratch; /* [grid_m or threads][chunk] packed row panels, if !small */
+    float *scratch;  /* of each thread [chunk] tiles, if K takes several passes, and … */
+    size_t a_group_bytes, c_thread_values;
+    size_t b_thread_values; /* … [group] slices of panels of B, if the ISA unpacks them */
     /* Of tiles alone. */
     int64_t most_blocks;     /* K blocks of a pass at most, from a raster */
     amp_gemm_raster *raster; /* NULL, or what A is copied to instead of packed row panels */
@@ -596,7 +596,7 @@ AMP_HOT amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item) {
 
 /* One matrix of the batch, as thread `thread` of the grid. Every thread of the team comes here for the same items and
  * meets the same barriers. */
-static void run_item(const plan *p, int64_t item, int thread, const part *rooms) {
+static void run_item(const plan *p, int64_t item, int thread, char *a, float *c, float *c_tile) {
     waiting late;
     const int group = thread / p->grid_n, member = thread % p->grid_n;
     const bool share = p->grid_n > 1 && !p->small;
@@ -604,9 +604,8 @@ static void run_item(const plan *p, int64_t item, int thread, const part *rooms)
     const amp_range rows = amp_parallel_part(p->row_panels, 1, group, p->grid_m);
     const amp_range columns = amp_parallel_part(p->b_panels, p->tile_panels, member, p->grid_n);
     const int64_t chunks = divide_up(divide_up(p->row_panels, p->grid_m), p->chunk);
-    part t = *rooms;
-    t.item = item;
-    t.columns = (range){columns.begin, columns.end};
+    part t = {.p = p, .item = item, .columns = {columns.begin, columns.end}, .a = a, .c = c, .c_tile = c_tile};
+    if (__builtin_expect(p->b_thread_values != 0, 0)) t.b = c + p->c_thread_values;
     t.finish = amp_gemm_finish_of(p->g, item);
     if (p->isa->finishes_late) {
         late = (waiting){0};
@@ -633,17 +632,13 @@ AMP_HOT static void run_thread(const plan *p, int thread) {
     _Alignas(64) char small_a[SMALL_A_BYTES];
     _Alignas(64) float c_tile[2 * AMP_GEMM_MAX_TILE];
     const int owner = p->by_batch ? thread : thread / p->grid_n;
-    const part rooms = {
-        .p = p,
-        .a = p->small ? small_a : p->a_scratch + (size_t)owner * p->a_group_bytes,
-        .c = p->c_scratch + (size_t)thread * p->c_thread_values,
-        .c_tile = c_tile,
-        .b = p->b_thread_values ? p->b_scratch + (size_t)thread * p->b_thread_values : NULL,
-    };
+    char *a = p->small ? small_a : p->a_scratch + (size_t)owner * p->a_group_bytes;
+    float *c = p->scratch + (size_t)thread * (p->c_thread_values + p->b_thread_values);
     if (p->isa->begin) p->isa->begin(p->panel_rows);
     const amp_range items =
         p->by_batch ? amp_parallel_part(p->g->batch, 1, thread, p->threads) : (amp_range){0, p->g->batch};
-    for (int64_t item = items.begin; item < items.end; item++) run_item(p, item, p->by_batch ? 0 : thread, &rooms);
+    for (int64_t item = items.begin; item < items.end; item++)
+        run_item(p, item, p->by_batch ? 0 : thread, a, c, c_tile);
     if (p->isa->end) p->isa->end();
 }
 
@@ -664,18 +659,16 @@ static __attribute__((noinline)) void list_offsets(plan *p, void *room) {
 static amp_status run_plan(plan *p) {
     const size_t owners = p->by_batch ? (size_t)p->threads : (size_t)p->grid_m;
     const size_t a_bytes = (owners * p->a_group_bytes + 63) / 64 * 64;
-    const size_t c_bytes = (size_t)p->threads * p->c_thread_values * sizeof(float);
-    const size_t b_bytes = (size_t)p->threads * p->b_thread_values * sizeof(float);
-    const size_t bytes = a_bytes + b_bytes + c_bytes + (p->lies ? (size_t)p->k_blocks * sizeof *p->a_offsets : 0);
+    const size_t own_bytes = (size_t)p->threads * (p->c_thread_values + p->b_thread_values) * sizeof(float);
+    const size_t bytes = a_bytes + own_bytes + (p->lies ? (size_t)p->k_blocks * sizeof *p->a_offsets : 0);
     char *scratch = NULL;
     if (bytes) {
         scratch = amp_alloc(bytes);
         if (!scratch) return amp_fail(AMP_ERROR_MEMORY, "gemm: no memory for %zu bytes of scratch", bytes);
         p->a_scratch = scratch;
-        p->b_scratch = (float *)(scratch + a_bytes);
-        p->c_scratch = (float *)(scratch + a_bytes + b_bytes);
+        p->scratch = (float *)(scratch + a_bytes);
     }
-    if (p->lies) list_offsets(p, scratch + a_bytes + b_bytes + c_bytes);
+    if (p->lies) list_offsets(p, scratch + a_bytes + own_bytes);
     if (p->threads == 1) {
         run_thread(p, 0);
     } else {
