@@ -159,12 +159,6 @@ AMP_HOT static amp_storage *new_storage(size_t bytes, bool borrow) {
     return s;
 }
 
-/* Takes one reference away. The holder of the only one needs no locked instruction: nobody else can add any. */
-static bool is_last(atomic_int *references) {
-    return atomic_load_explicit(references, memory_order_acquire) == 1 ||
-           atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
-}
-
 amp_storage *amp_storage_retain(amp_storage *s) {
     atomic_fetch_add_explicit(&s->references, 1, memory_order_relaxed);
     return s;
@@ -188,7 +182,7 @@ AMP_APART static void tell_keepers(amp_storage *s) {
 }
 
 AMP_HOT void amp_storage_drop(amp_storage *s) {
-    if (!s || !is_last(&s->references)) return;
+    if (!s || !amp_is_last_reference(&s->references)) return;
     if (__builtin_expect(atomic_load_explicit(&s->kept_by, memory_order_relaxed) != 0, 0)) tell_keepers(s);
     if (s->deleter) s->deleter(s->deleter_context);
     amp_free(s);
@@ -505,7 +499,7 @@ AMP_HOT static void end_tensor(amp_tensor *t) {
 
 AMP_HOT void amp_tensor_drop(amp_tensor *t) {
     amp_scope_move(t, NULL);
-    if (is_last(&t->references)) end_tensor(t);
+    if (amp_is_last_reference(&t->references)) end_tensor(t);
 }
 
 static amp_status check_live(const char *what, const amp_tensor *t) {
@@ -535,7 +529,7 @@ amp_tensor *amp_retain(amp_tensor *t) {
 
 AMP_HOT void amp_release(amp_tensor *t) {
     if (!t || check_owned("release", t, "") != AMP_OK) return;
-    if (!is_last(&t->references)) return;
+    if (!amp_is_last_reference(&t->references)) return;
     /* Of several owners, the scope goes last. One of another thread lets go at its own end: its list is that thread's,
      * which counts on the reference that is put back here. */
     if (__builtin_expect(t->scope && !amp_scope_is_here(t->scope), 0)) {

@@ -128,6 +128,15 @@ void amp_tensor_pending_cast_at(amp_tensor *tensor, amp_tensor *source, amp_dtyp
 void amp_tensor_end_at(amp_tensor *tensor);
 /* Drops the owner's reference and leaves the scope, if one owns it. */
 void amp_tensor_drop(amp_tensor *tensor);
+#ifndef __cplusplus /* tests are C++, whose atomics are others */
+/* Takes a reference away; whether it was the last. The holder of the only one needs no locked instruction, as nobody else
+ * can add any; the count stays 1 then. */
+static inline bool amp_is_last_reference(atomic_int *references) {
+    return atomic_load_explicit(references, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
+}
+#endif
+
 /* One more, and one less, holder of a storage; NULL may be dropped. */
 amp_storage *amp_storage_retain(amp_storage *storage);
 void amp_storage_drop(amp_storage *storage);

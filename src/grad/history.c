@@ -7,7 +7,7 @@
 #include "core/memory.h"
 
 /* ---- Histories -------------------------------------------------------------------------------------------------- */
-/* Shape and strides, which transpose_ and its kin change. */
+/* Of a new history, and again where transpose_ and its kin change it. Beyond its rank nothing is read. */
 static void take_geometry(amp_history *h, const amp_tensor *t) {
     for (int i = 0; i < t->rank; i++) {
         h->geometry.shape[i] = t->shape[i];
@@ -36,7 +36,7 @@ amp_history *amp_history_retain(amp_history *h) {
 }
 
 void amp_history_drop(amp_history *h) {
-    if (!h || !amp_grad_is_last(&h->references)) return;
+    if (!h || !amp_is_last_reference(&h->references)) return;
     amp_grad_node_drop(h->node);
     amp_grad_cell_drop(h->cell);
     amp_history_drop(h->base); /* which has none */

@@ -26,7 +26,7 @@ void amp_grad_cell_set(amp_grad_cell *cell, amp_tensor *gradient) {
 }
 
 void amp_grad_cell_drop(amp_grad_cell *cell) {
-    if (!cell || !amp_grad_is_last(&cell->references)) return;
+    if (!cell || !amp_is_last_reference(&cell->references)) return;
     amp_grad_cell_set(cell, NULL);
     amp_free(cell);
 }
@@ -196,7 +196,7 @@ static void free_node(amp_grad_node *node) {
 }
 
 void amp_grad_node_drop(amp_grad_node *node) {
-    if (!node || !amp_grad_is_last(&node->references)) return;
+    if (!node || !amp_is_last_reference(&node->references)) return;
     amp_grad_node *dead = node;
     node->next_dead = NULL;
     while (dead) {
@@ -205,7 +205,7 @@ void amp_grad_node_drop(amp_grad_node *node) {
         amp_grad_node_spend(gone); /* which counts at leaves, while it holds them */
         for (int i = 0; i < gone->slot_count; i++) {
             amp_grad_node *const before = gone->edges[i].node;
-            if (!before || !amp_grad_is_last(&before->references)) continue;
+            if (!before || !amp_is_last_reference(&before->references)) continue;
             before->next_dead = dead;
             dead = before;
         }

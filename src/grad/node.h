@@ -15,13 +15,6 @@
 #include "core/tensor_impl.h"
 #include "generated/gradients.h"
 
-/* Takes a reference away; whether it was the last, which nobody else can be adding to: then without a locked
- * instruction. */
-static inline bool amp_grad_is_last(atomic_int *references) {
-    return atomic_load_explicit(references, memory_order_acquire) == 1 ||
-           atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
-}
-
 /* Where gradients stay: of a leaf, or of a result that retains its own. */
 typedef struct amp_grad_cell {
     atomic_int references;
@@ -68,7 +61,7 @@ typedef struct amp_grad_node {
     amp_device device;
     amp_random_place random;
     unsigned wanted;     /* a bit for each argument whose gradient somebody wants */
-    unsigned needed[2];  /* … for each argument, and each result, whose elements its function reads then */
+    unsigned needed[2];  /* … for each argument, and each result, whose elements its function reads for those */
     bool owns_results;   /* they are an allocation of their own */
     bool reaches_leaves; /* its function goes back to leaves by itself: it cannot be asked for some gradients alone */
     bool may_create;     /* of no op, and its function calls ops only, which create_graph may record */
@@ -82,7 +75,7 @@ typedef struct amp_grad_node {
 /* A node for a call of `slots` tensors, whose arguments take `args_bytes`, with that many results; all else 0, its
  * number too. NULL: no memory. */
 amp_grad_node *amp_grad_node_new(int slots, int results, size_t args_bytes);
-/* Gives it its number, once it has its edges: finding what they lead to may make nodes, and those come before it. */
+/* Gives it its number, once what its edges lead to is found: that may make nodes, and those come before it. */
 void amp_grad_node_number(amp_grad_node *node);
 /* Room for more results than it was made with, for an op that returns a list. False: no memory. */
 bool amp_grad_node_make_results(amp_grad_node *node, int64_t count);

@@ -1,5 +1,6 @@
 // The allocator: a steady loop costs the system nothing, the hook sees everything, and any allocation may fail.
 #include "amp_test.h"
+#include "sanitizers.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +14,6 @@
 
 extern "C" {
 #include "core/memory.h"
-#include "sanitizers.h"
 }
 
 using namespace amp_test;

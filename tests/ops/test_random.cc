@@ -1,5 +1,6 @@
 // Random ops: distributions by fixed seeds, dtypes and bounds, generators and their state, threads, layouts, errors.
 #include "amp_test.h"
+#include "sanitizers.h"
 
 #include <cstdlib>
 #include <map>
@@ -12,7 +13,6 @@
 
 extern "C" {
 #include "ops/random_results.h"
-#include "sanitizers.h"
 }
 
 using namespace amp_test;

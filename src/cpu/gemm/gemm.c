@@ -471,8 +471,9 @@ static slice slice_of_b(const part *t, int64_t column, int64_t block) {
     return __builtin_expect(t->b != NULL, 0) ? unpacked_b(t, column) : packed_b(t, column, block);
 }
 
-/* What all row panels of the chunk will meet. */
+/* What all row panels of the chunk, if it has any, will meet. */
 static __attribute__((noinline)) void unpack_columns(const part *t, range columns, range blocks) {
+    if (t->rows.begin >= t->rows.end) return;
     for (int64_t n = columns.begin; n < columns.end; n++)
         t->p->isa->unpack_b(packed_b(t, n, blocks.begin).begin, (float *)unpacked_b(t, n).begin,
                             blocks.end - blocks.begin);
@@ -716,12 +717,19 @@ static bool is_seamless(const amp_gemm *g) {
            (!g->residual || g->residual_batch_stride == g->m * g->residual_row_stride);
 }
 
+/* By the rows of one thread: they share what `many` does for them once. */
+static __attribute__((noinline)) void choose_many(plan *p) {
+    const int64_t rows = divide_up(p->row_panels, p->grid_m) * p->panel_rows;
+    if (rows >= p->isa->many_rows) p->isa = p->isa->many;
+}
+
 AMP_HOT static amp_status run_planned(const amp_gemm *g, const amp_gemm_isa *isa) {
-    plan p = {.g = g, .isa = isa->many && g->m >= isa->many_rows ? isa->many : isa};
+    plan p = {.g = g, .isa = isa};
     amp_gemm_raster raster;
     choose_tiles(&p);
     if (__builtin_expect(isa->copy_pixels != NULL, 0)) choose_place(&p, &raster);
     choose_threads(&p);
+    if (__builtin_expect(isa->many != NULL, 0)) choose_many(&p);
     choose_chunks(&p);
     return run_plan(&p);
 }

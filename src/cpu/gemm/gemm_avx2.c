@@ -1,4 +1,4 @@
-/* bf16 GEMM on AVX2 and FMA: B up-converted in registers.
+/* bf16 GEMM on AVX2 and FMA: B up-converted in registers, or, for many rows, once in memory.
  *
  * Formula:     c = rne(a_k · b_k + c), fused, in ascending k; then act(alpha · c + beta · r + bias). A bf16 value is
  *              the upper half of an f32: the even element of a pair is shifted up, the odd one is masked.
@@ -41,7 +41,7 @@ static void unpack_b(const void *packed, float *to, int64_t blocks) {
     }
 }
 
-/* Each tile that unpacks B for itself pays 16 operations for 48 products of vectors: with many rows it is done once for
+/* Each tile that unpacks B for itself pays 8 operations for 48 products of vectors: with many rows it is done once for
  * all of them. */
 static const amp_gemm_isa unpacking = {
     .a_f32 = true,

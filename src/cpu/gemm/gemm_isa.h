@@ -117,9 +117,9 @@ typedef struct amp_gemm_isa {
     /* NULL, or a slice of so many blocks of a panel of B, bf16, is unpacked to f32 once for the row panels of a chunk, as
      * a panel of f32 is packed, and tiles take that. */
     void (*unpack_b)(const void *packed, float *to, int64_t blocks);
-    const struct amp_gemm_isa *many; /* NULL, or what products of so many rows take instead */
-    int64_t many_rows;
-    bool finishes_late; /* a tile is finished when the next has been stored: see gemm_amx.c */
+    const struct amp_gemm_isa *many; /* NULL, or what is taken instead, with tiles of the same rows and panels, … */
+    int64_t many_rows;               /* … where a thread has so many rows */
+    bool finishes_late;              /* a tile is finished when the next has been stored: see gemm_amx.c */
     bool
         stores; /* tiles finish what has nothing but a bias: from the registers, or (AVX2: all but whole f32) from `c` */
     int max_rows;                  /* of a tile with one panel of B */

@@ -130,12 +130,20 @@ TEST_P(ConvBack, HasTheBitsOfOneThread) {
     const DnnlUse use(std::get<1>(GetParam()));
     const Layer &l = layers[size_t(std::get<0>(GetParam()))];
     const int before = amp_get_num_threads();
-    for (bool of_weight : {false, true}) {
+    const struct {
+        bool of_weight;
+        amp_dtype dtype, result;
+    } cases[] = {{false, AMP_F32, AMP_F32},
+                 {false, AMP_BF16, AMP_BF16},
+                 {true, AMP_F32, AMP_F32},
+                 {true, AMP_BF16, AMP_BF16},
+                 {true, AMP_BF16, AMP_F32}};
+    for (const auto &c : cases) {
         ASSERT_EQ(amp_set_num_threads(1), AMP_OK);
-        const std::vector<double> one = numbers_of(gradient(l, of_weight, AMP_BF16, AMP_BF16));
+        const std::vector<double> one = numbers_of(gradient(l, c.of_weight, c.dtype, c.result));
         for (int threads : {2, 5}) {
             ASSERT_EQ(amp_set_num_threads(threads), AMP_OK);
-            EXPECT_EQ(numbers_of(gradient(l, of_weight, AMP_BF16, AMP_BF16)), one) << threads << " threads";
+            EXPECT_EQ(numbers_of(gradient(l, c.of_weight, c.dtype, c.result)), one) << threads << " threads";
         }
     }
     ASSERT_EQ(amp_set_num_threads(before), AMP_OK);

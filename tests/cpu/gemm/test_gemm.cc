@@ -339,7 +339,7 @@ TEST_P(GemmKernel, ALargeResultHasTheBitsOfItsRows) {
 TEST_P(GemmKernel, ALongKOfManyRowsGivesTheBitsOfASingleRow) {
     const amp_isa isa = amp_kernel_at(GetParam())->isa;
     if (isa == AMP_ISA_REF || isa == AMP_ISA_AMX) GTEST_SKIP() << "its loops are the same for any K";
-    const Shape s = {40, 545,
+    const Shape s = {66, 545,
                      70000}; /* packed A leaves L2: short slices of K, partial sums of 16 panels and the rest */
     Case data(in(), s, 29);
     amp_gemm g = data.problem();
@@ -573,49 +573,53 @@ TEST_P(GemmKernel, StridesOfAMayBeAnything) {
 }
 
 TEST_P(GemmKernel, BatchesEqualSingleProducts) {
-    const int64_t batch = 9, m = 6, n = 35, k = 50;
-    const int64_t bytes = static_cast<int64_t>(packed_bytes(in(), n, k));
-    Case data(in(), {m * batch, n, k}, 13);
-    Guarded many(static_cast<size_t>(bytes * batch), 64);
-    std::mt19937 random(2);
-    std::uniform_real_distribution<float> value(-1.0f, 1.0f);
-    std::vector<float> b(static_cast<size_t>(n * k));
-    for (int64_t i = 0; i < batch; i++) {
-        for (auto &x : b) x = value(random);
-        pack(in(), many.as<char>() + i * bytes, b.data(), n, k, 1, n);
-    }
-    amp_gemm g = data.problem();
-    g.m = m, g.batch = batch, g.a_batch_stride = m * k, g.c_batch_stride = m * n;
-    for (int64_t stride : {bytes, int64_t{0}}) {
-        g.b = many.as<void>(), g.b_batch_stride = stride;
-        ASSERT_EQ(AMP_OK, run(&g));
+    for (int64_t m : {6, 66}) {
+        const int64_t batch = 9, n = 35, k = 50;
+        const int64_t bytes = static_cast<int64_t>(packed_bytes(in(), n, k));
+        Case data(in(), {m * batch, n, k}, 13);
+        Guarded many(static_cast<size_t>(bytes * batch), 64);
+        std::mt19937 random(2);
+        std::uniform_real_distribution<float> value(-1.0f, 1.0f);
+        std::vector<float> b(static_cast<size_t>(n * k));
         for (int64_t i = 0; i < batch; i++) {
-            amp_gemm one = g;
-            std::vector<float> c(static_cast<size_t>(m * n));
-            one.batch = 1, one.a = data.a.as<float>() + i * m * k, one.b = many.as<char>() + i * stride,
-            one.c = c.data();
-            ASSERT_EQ(AMP_OK, run(&one));
-            ASSERT_EQ(0, memcmp(c.data(), data.c.as<float>() + i * m * n, c.size() * 4)) << i;
+            for (auto &x : b) x = value(random);
+            pack(in(), many.as<char>() + i * bytes, b.data(), n, k, 1, n);
+        }
+        amp_gemm g = data.problem();
+        g.m = m, g.batch = batch, g.a_batch_stride = m * k, g.c_batch_stride = m * n;
+        for (int64_t stride : {bytes, int64_t{0}}) {
+            g.b = many.as<void>(), g.b_batch_stride = stride;
+            ASSERT_EQ(AMP_OK, run(&g));
+            for (int64_t i = 0; i < batch; i++) {
+                amp_gemm one = g;
+                std::vector<float> c(static_cast<size_t>(m * n));
+                one.batch = 1, one.a = data.a.as<float>() + i * m * k, one.b = many.as<char>() + i * stride,
+                one.c = c.data();
+                ASSERT_EQ(AMP_OK, run(&one));
+                ASSERT_EQ(0, memcmp(c.data(), data.c.as<float>() + i * m * n, c.size() * 4)) << i;
+            }
         }
     }
 }
 
 TEST_P(GemmKernel, EmptyExtents) {
-    float c[6] = {9, 9, 9, 9, 9, 9};
-    const float bias[3] = {1, -2, 3};
-    amp_gemm g = {};
-    g.a_dtype = g.c_dtype = g.bias_dtype = AMP_F32, g.c = c, g.c_row_stride = 3, g.alpha = 1.0f, g.batch = 1;
-    g.m = 2, g.n = 3, g.k = 0, g.bias = bias;
-    ASSERT_EQ(AMP_OK, run(&g));
-    for (int i = 0; i < 6; i++) EXPECT_EQ(bias[i % 3], c[i]);
-    g.bias = nullptr;
-    ASSERT_EQ(AMP_OK, run(&g));
-    for (float x : c) EXPECT_EQ(0.0f, x);
-    for (int empty = 0; empty < 3; empty++) {
-        c[0] = 5.0f;
-        g.m = empty != 0, g.n = empty != 1, g.batch = empty != 2, g.k = 4;
+    for (int64_t rows : {2, 66}) {
+        std::vector<float> c(static_cast<size_t>(rows) * 3, 9.0f);
+        const float bias[3] = {1, -2, 3};
+        amp_gemm g = {};
+        g.a_dtype = g.c_dtype = g.bias_dtype = AMP_F32, g.c = c.data(), g.c_row_stride = 3, g.alpha = 1.0f, g.batch = 1;
+        g.m = rows, g.n = 3, g.k = 0, g.bias = bias;
         ASSERT_EQ(AMP_OK, run(&g));
-        EXPECT_EQ(5.0f, c[0]);
+        for (size_t i = 0; i < c.size(); i++) EXPECT_EQ(bias[i % 3], c[i]);
+        g.bias = nullptr;
+        ASSERT_EQ(AMP_OK, run(&g));
+        for (float x : c) EXPECT_EQ(0.0f, x);
+        for (int empty = 0; empty < 3; empty++) {
+            c[0] = 5.0f;
+            g.m = empty != 0, g.n = empty != 1, g.batch = empty != 2, g.k = 4;
+            ASSERT_EQ(AMP_OK, run(&g));
+            EXPECT_EQ(5.0f, c[0]);
+        }
     }
 }
 
