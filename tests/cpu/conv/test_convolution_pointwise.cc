@@ -180,7 +180,8 @@ TEST_F(ConvolutionPointwise, NanAndInfinityGoThrough) {
 
 // Layers that oneDNN can compute too, by it and by our kernel; also its slices of channels.
 TEST_F(ConvolutionPointwise, MatchesF64OnAnyThreadsWhoeverComputesIt) {
-    const size_t cases = amp_test::under_tsan ? 2 : 20; // with all operands, and with some: the rest is values
+    const bool sanitized = amp_test::under_tsan || amp_test::under_asan;
+    const size_t cases = sanitized ? 2 : 20; // with all operands, and with some: the rest is values
     const int threads = amp_get_num_threads();
     for (const SharedLayer &l : shared_layers) {
         const Config c = l.config();
