@@ -44,34 +44,11 @@ static void unpack_b(const void *packed, float *to, int64_t blocks) {
 /* Each tile that unpacks B for itself pays 8 operations for 48 products of vectors: with many rows it is done once for
  * all of them. */
 static const amp_gemm_isa unpacking = {
-    .a_f32 = true,
-    .unpack_b = unpack_b,
-    .stores = true,
-    .max_rows = 6,
-    .max_panels = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-    .chunk_rows = 256,
-    .group_panels = 1,
-    .pass_blocks = 32,
-    .pack_a = pack_a,
-    .tile = tile_unpacked,
-    .finish = amp_gemm_finish_avx2,
-    .end = simd_end_streams,
+    AMP_GEMM_TILES_FMA_AVX2, .unpack_b = unpack_b, .pass_blocks = 32, .pack_a = pack_a, .tile = tile_unpacked,
 };
 
 static const amp_gemm_isa isa = {
-    .a_f32 = true,
-    .many = &unpacking,
-    .many_rows = 64,
-    .stores = true,
-    .max_rows = 6,
-    .max_panels = {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-    .chunk_rows = 256,
-    .group_panels = 1,
-    .pass_blocks = 16,
-    .pack_a = pack_a,
-    .tile = tile,
-    .finish = amp_gemm_finish_avx2,
-    .end = simd_end_streams,
+    AMP_GEMM_TILES_FMA_AVX2, .many = &unpacking, .many_rows = 64, .pass_blocks = 16, .pack_a = pack_a, .tile = tile,
 };
 
 amp_status amp_gemm_bf16_avx2(const amp_gemm *g) {

@@ -20,18 +20,9 @@ static void tile(const amp_gemm_tile *t) {
 }
 
 static const amp_gemm_isa isa = {
-    .a_f32 = true,
-    .stores = true,
-    .b_f32 = true,
-    .max_rows = 6,
-    .max_panels = {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-    .chunk_rows = 256,
-    .group_panels = 1,
+    AMP_GEMM_TILES_FMA_AVX2, .b_f32 = true,
     .pass_blocks = 32, /* 1024 of K: B's strips come from L2 in any case, and C is not put by and read again */
-    .pack_a = pack_a,
-    .tile = tile,
-    .finish = amp_gemm_finish_avx2,
-    .end = simd_end_streams,
+    .pack_a = pack_a,        .tile = tile,
 };
 
 amp_status amp_gemm_f32_avx2(const amp_gemm *g) {

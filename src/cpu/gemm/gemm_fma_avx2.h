@@ -156,4 +156,9 @@ static inline __attribute__((always_inline)) void tile_any(const amp_gemm_tile *
     }
 }
 
+/* What the rows of all kernels of these tiles have. */
+#define AMP_GEMM_TILES_FMA_AVX2                                                                                        \
+    .a_f32 = true, .stores = true, .max_rows = 6, .max_panels = {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},   \
+    .chunk_rows = 256, .group_panels = 1, .finish = amp_gemm_finish_avx2, .end = simd_end_streams
+
 #endif /* AMP_CPU_GEMM_FMA_AVX2_H */
