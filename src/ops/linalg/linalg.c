@@ -141,12 +141,18 @@ static amp_status check_rank(const amp_call *call, const amp_batch *batch) {
                     amp_call_name(call), batch->rank + 2, AMP_MAX_RANK);
 }
 
+/* OpenBLAS's zgemv_n for Haswell and Zen (0.3.21) reads one element beyond its vector, and does not use it. Where that is
+ * a row of a matrix, it lies in a column after the last, where memory may end: complex matrices get such a column. */
+static bool is_read_beyond(const amp_call *call, amp_dtype dtype) {
+    return call->device == AMP_DEVICE_CPU && amp_dtype_is_complex(dtype);
+}
+
 amp_status amp_stack_new(const amp_call *call, amp_dtype dtype, const amp_batch *batch, int64_t rows, int64_t columns,
                          amp_stack *stack) {
     int64_t shape[AMP_MAX_RANK];
     AMP_TRY(check_rank(call, batch));
     memcpy(shape, batch->shape, (size_t)batch->rank * sizeof *shape);
-    shape[batch->rank] = columns;
+    shape[batch->rank] = columns + is_read_beyond(call, dtype);
     shape[batch->rank + 1] = rows;
     const amp_tensor *memory = amp_backend_tensor(call->device, call->op->name, dtype, batch->rank + 2, shape);
     if (!memory) return amp_pending_error();
@@ -167,7 +173,8 @@ amp_status amp_stack_copy(const amp_call *call, const amp_tensor *t, amp_dtype c
 }
 
 /* LAPACK can walk the last two dimensions as they are. */
-static bool is_column_major(const amp_tensor *t, int *ld) {
+static bool is_column_major(const amp_call *call, const amp_tensor *t, int *ld) {
+    if (is_read_beyond(call, t->dtype)) return false;
     const int64_t rows = t->shape[t->rank - 2], columns = t->shape[t->rank - 1];
     const int64_t step = columns > 1 ? t->strides[t->rank - 1] : at_least_one(rows);
     *ld = (int)step;
@@ -192,7 +199,7 @@ amp_status amp_stack_read(const amp_call *call, const amp_tensor *t, amp_dtype c
                           amp_stack *stack) {
     int ld;
     AMP_TRY(check_rank(call, batch));
-    if (t->dtype != compute || !is_column_major(t, &ld)) return amp_stack_copy(call, t, compute, batch, stack);
+    if (t->dtype != compute || !is_column_major(call, t, &ld)) return amp_stack_copy(call, t, compute, batch, stack);
     set_direct_view(stack, t, batch, ld);
     return AMP_OK;
 }
@@ -212,7 +219,7 @@ static amp_tensor *make_output(amp_call *call, int index, amp_dtype dtype, const
 static amp_status stack_on(const amp_call *call, const amp_tensor *matrix, amp_dtype compute, const amp_batch *batch,
                            amp_stack *stack) {
     int ld;
-    if (matrix->dtype == compute && is_column_major(matrix, &ld)) {
+    if (matrix->dtype == compute && is_column_major(call, matrix, &ld)) {
         set_direct_view(stack, matrix, batch, ld);
         return AMP_OK;
     }

@@ -39,7 +39,8 @@ amp_status amp_op_geqrf(amp_call *call) {
     AMP_TRY(amp_stack_fill(&job.a, a));
     AMP_TRY(amp_stack_output(call, 1, a->dtype, a->dtype, &batch, k, AMP_VECTOR, &job.tau));
     if (k > 0) AMP_TRY(amp_linalg_run(call, &loop));
-    return amp_stack_finish(&job.a);
+    AMP_TRY(amp_stack_finish(&job.a));
+    return amp_stack_finish(&job.tau);
 }
 
 /* ---- Q and R --------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,7 @@
 // Linear algebra by its properties: A = L L^H, A X = B, A = Q R, A = U S V^H, A v = λ v, least squares; random sizes up
 // to 64 in all four dtypes, batches, layouts, thread counts, and what cannot be computed.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -657,6 +659,45 @@ TEST_F(Linalg, EveryAllocationMayFail) {
     for (const std::string &name : unary) try_one(name, {a});
     for (const char *name : {"linalg_solve", "linalg_lstsq"}) try_one(name, {a, b});
     for (const char *name : {"cholesky_solve", "triangular_solve", "lstsq"}) try_one(name, {b, a});
+}
+
+// Memory whose last bytes lie before a page that cannot be read.
+void *guarded(void *, size_t bytes, size_t alignment) {
+    const size_t page = 4096, used = (bytes + alignment - 1) / alignment * alignment;
+    const size_t pages = (used + page - 1) / page * page;
+    void *memory = mmap(nullptr, pages + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    (void)mprotect((char *)memory + pages, page, PROT_NONE);
+    return (char *)memory + pages - used;
+}
+void release_guarded(void *, void *block, size_t bytes) {
+    const size_t page = 4096;
+    const auto first = (uintptr_t)block / page * page, end = ((uintptr_t)block + bytes + page - 1) / page * page;
+    (void)munmap((void *)first, end - first + page);
+}
+
+// OpenBLAS reads beyond matrices of complex numbers.
+TEST_F(Linalg, MatricesMayEndWhereMemoryEnds) {
+    const char *names[] = {"linalg_qr",  "linalg_svd", "linalg_eig", "linalg_eigh",     "linalg_inv",
+                           "linalg_det", "linalg_lu",  "geqrf",      "linalg_cholesky", "pinverse"};
+    amp_allocator allocator = {};
+    allocator.allocate = guarded;
+    allocator.release = release_guarded;
+    amp_memory_trim();
+    ASSERT_EQ(amp_set_allocator(&allocator), AMP_OK);
+    for (const amp_dtype dtype : dtypes) {
+        for (int64_t n = 5; n < 20; n++) { // 6 x 6 in c128 is one that fills its block
+            Scope scope;
+            amp_tensor *a = tensor_of(dtype, Random(seed).positive(dtype, (int)n)),
+                       *b = random_tensor(dtype, {n, 3}, seed);
+            for (const char *name : names) {
+                EXPECT_TRUE(op(name, {a})) << name << " " << n << ": " << amp_last_error();
+            }
+            EXPECT_TRUE(op("linalg_solve", {a, b}) && op("linalg_lstsq", {a, b})) << n << ": " << amp_last_error();
+        }
+    }
+    EXPECT_EQ(amp_set_allocator(nullptr), AMP_OK);
+    amp_memory_trim();
 }
 
 TEST_F(Linalg, PivotsOutOfRangeAreRefused) {
