@@ -43,7 +43,7 @@ add_executable(open_blas tests/blas/program/open_blas.c)
 target_link_libraries(open_blas PRIVATE ${CMAKE_DL_LIBS})
 set_target_properties(stand_in call_blas call_blas_local open_blas PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-foreach(test routines names hard stale threads fork invalid local fortran tool numpy)
+foreach(test routines names hard stale threads fork invalid loops local fortran tool numpy)
     add_test(NAME blas.${test} COMMAND ${python} -B ${PROJECT_SOURCE_DIR}/tests/blas/check_blas.py ${test}
         $<TARGET_FILE:amp_tool> ${PROJECT_BINARY_DIR}/tests)
     set_tests_properties(blas.${test} PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Counts up with every change of this file. */
-enum { AMP_BLAS_ABI = 1 };
+enum { AMP_BLAS_ABI = 2 };
 
 /* Products of fewer multiply-adds are never worth it (ways.c has the rules): the module need not ask. */
 enum { AMP_BLAS_LEAST_WORK = 96 * 96 * 96 };
@@ -49,8 +49,9 @@ typedef struct amp_blas_product {
 
 typedef struct amp_blas_request {
     amp_blas_precision precision;
-    bool everything;    /* in just this precision, even where that is slower */
-    int threads;        /* at most so many; 0: libamp's own number */
+    bool everything; /* in just this precision, even where that is slower */
+    bool over_loops; /* the library that was there is plain loops, as reference BLAS is: none of those with kernels */
+    int threads;     /* at most so many; 0: libamp's own number */
     size_t cache_bytes; /* of packed operands that come again; 0: none are kept */
 } amp_blas_request;
 

@@ -18,8 +18,22 @@
  *        32    32  2048       82.1  82.4   81.4   71.4    20.8    14.2
  *      2048    32    32       83.6  83.3   90.3   73.8    24.3    14.3
  *
- * vdpbf16ps makes twice the products of an FMA there, so three and six of them lose. With AVX2 alone f32 is slower than
- * OpenBLAS (2048: 100.6 and 111.2): it passes through. A tile of AMX makes sixteen times the products: six take a bit
+ * vdpbf16ps makes twice the products of an FMA there, so three and six of them lose. With AVX2 alone f32 is no faster
+ * than OpenBLAS but where C is narrow; on a Zen 3, which changes its speed from row to row:
+ *
+ *      2048  2048  2048       93.7  85.2   87.8
+ *       128  2048  2048       87.5  80.2   73.4
+ *       512   512   512       88.5  90.5   87.5
+ *      1024    64    64       68.4  84.8   77.3
+ *      1024    64   256       82.1  85.9   85.5
+ *      4096    64   256       79.5  82.5   85.1
+ *     10000    64   784       68.6  71.2   83.2
+ *      4096    48  1000       64.5  69.6   78.1
+ *      1000    50  1000       74.6  65.6   65.6
+ *      4096   128   768       80.5  83.8   89.0
+ *      2048   192  2048       85.9  89.4   88.5
+ *
+ * Reference BLAS, loops that a compiler made, has 2 to 6 there. A tile of AMX makes sixteen times the products: six take a bit
  * over a third of f32's time, by arithmetic; that was never timed. */
 #include "blas/ways.h"
 
@@ -37,7 +51,11 @@ enum {
     ROWS_OF_LARGE_B = 512, /* … for fewer rows, at f32's small gain */
     LEAST_STORED = 192,    /* of a triangle of C, or a symmetric operand, … */
     LEAST_TRIANGLE = 768,  /* … and of a triangular one: below */
-    LEAST_TILES_EXTENT = 256
+    LEAST_TILES_EXTENT = 256,
+    NARROW = 128, /* with AVX2 alone: columns of C, in whole panels, … */
+    PANEL = 16,
+    LEAST_OF_NARROW_M = 1024, /* … and at least so many rows and so much of K: f32 is as fast as any then, or faster */
+    LEAST_OF_NARROW_K = 256
 };
 
 static bool has_extents(const amp_blas_product *p, int64_t least) {
@@ -61,21 +79,30 @@ static int64_t least_extent(const amp_blas_product *p) {
     return has_form(p, AMP_BLAS_SYMMETRIC) || p->part != AMP_BLAS_ALL ? LEAST_STORED : LEAST_EXTENT;
 }
 
-static bool pays_in_tiles(const amp_blas_product *p) {
+static bool pays_in_tiles(const amp_blas_product *p, bool over_loops) {
+    (void)over_loops;
     return amp_isa_usable(AMP_ISA_AMX) && has_extents(p, LEAST_TILES_EXTENT) && has_extents(p, least_extent(p));
 }
 
-static bool pays_in_bf16(const amp_blas_product *p) {
+static bool pays_in_bf16(const amp_blas_product *p, bool over_loops) {
+    (void)over_loops;
     const bool dots = amp_isa_usable(AMP_ISA_AVX512BF16) && amp_gemm_dot_pays(NULL);
     return (dots || amp_isa_usable(AMP_ISA_AMX)) && is_large(p, LEAST_BF16_WORK) && has_extents(p, least_extent(p));
 }
 
-/* Only of whole matrices: a triangle costs more than what is gained (ssyrk 97.8 and 93.3 ms at 2048), and zeros in the
+static bool is_narrow(const amp_blas_product *p) {
+    return p->n >= LEAST_EXTENT && p->n <= NARROW && p->n % PANEL == 0 && p->m >= LEAST_OF_NARROW_M &&
+           p->k >= LEAST_OF_NARROW_K;
+}
+
+/* Over kernels only of whole matrices: a triangle costs more than what is gained (ssyrk 97.8 and 93.3 ms at 2048), and zeros in the
  * place of one would meet infinities, which operands of f32 may hold. */
-static bool pays_in_f32(const amp_blas_product *p) {
+static bool pays_in_f32(const amp_blas_product *p, bool over_loops) {
     const bool whole = least_extent(p) == LEAST_EXTENT;
     const bool packs_cheaply = p->n * p->k <= LARGE_B || p->m >= ROWS_OF_LARGE_B;
-    return amp_isa_usable(AMP_ISA_AVX512) && whole && packs_cheaply && is_large(p, LEAST_F32_WORK);
+    if (!amp_isa_usable(AMP_ISA_AVX2)) return false;
+    if (over_loops) return !has_form(p, AMP_BLAS_TRIANGULAR) && is_large(p, LEAST_BF16_WORK);
+    return whole && (is_narrow(p) || (amp_isa_usable(AMP_ISA_AVX512) && packs_cheaply && is_large(p, LEAST_F32_WORK)));
 }
 
 /* Exponents: no part of an element, and no product of two, is below the normal numbers, 2^-126, which the instructions
@@ -95,7 +122,9 @@ const amp_blas_way *amp_blas_way_of(const amp_blas_product *p, const amp_blas_re
     if (r->precision == AMP_BLAS_F32) *why = "f32 is asked for";
     for (int i = 0; i < WAY_COUNT; i++) {
         const amp_blas_way *way = &ways[i];
-        if (r->everything ? way->precision == r->precision : way->precision <= r->precision && way->pays(p)) return way;
+        if (r->everything ? way->precision == r->precision
+                          : way->precision <= r->precision && way->pays(p, r->over_loops))
+            return way;
     }
     return NULL;
 }

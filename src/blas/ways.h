@@ -20,7 +20,7 @@ typedef struct amp_blas_way {
         uint8_t a, b;
     } term[AMP_BLAS_MAX_TERMS]; /* … in the order in which they are summed: small ones first */
     int least, least_sum;       /* exponents: of elements other than zero, and of one of A and one of B together */
-    bool (*pays)(const amp_blas_product *p);
+    bool (*pays)(const amp_blas_product *p, bool over_loops); /* what was there: amp_blas_request */
 } amp_blas_way;
 
 /* The best way that the request allows; NULL, with the reason: none is worth it. */

@@ -94,6 +94,16 @@ def test_invalid():
     expect("invalid arguments are taken", reports and reports[0]["taken"] == 0)
 
 
+def test_loops():
+    """The stand-in is not known to have kernels, OpenBLAS before it is: f32 pays over the one with AVX2."""
+    if "avx2" not in pathlib.Path("/proc/cpuinfo").read_text("utf-8"):
+        print("skipped: this CPU has no AVX2")
+        sys.exit(77)
+    for preload, taken in (("", 5), ("libopenblas.so.0", 0)):
+        _, reports = run([], [FOLDER / "call_blas", "again", "5"], env={"AMP_MAX_ISA": "avx2", "LD_PRELOAD": preload})
+        expect(f"loops, '{preload}' before: {reports}", [(r["calls"], r["taken"]) for r in reports] == [(5, taken)])
+
+
 def test_local():
     """The program's BLAS was opened with RTLD_LOCAL: it is found all the same."""
     for test in ("hard", "names"):

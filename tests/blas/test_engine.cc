@@ -178,6 +178,46 @@ TEST(BlasEngine, TheCacheKeepsNoMoreThanItMay) {
     EXPECT_EQ(amp_blas_cache_hits(), before); // each goes before it comes again
 }
 
+TEST(BlasEngine, OverPlainLoopsF32IsTakenInWhateverFormButATriangle) {
+    if (!amp_isa_usable(AMP_ISA_AVX2)) {
+        GTEST_SKIP() << "this CPU has no AVX2";
+    }
+    struct {
+        amp_blas_form form;
+        bool part, loops, taken;
+    } const rows[] = {{AMP_BLAS_WHOLE, false, true, true},
+                      {AMP_BLAS_WHOLE, true, true, true},
+                      {AMP_BLAS_SYMMETRIC, false, true, true},
+                      {AMP_BLAS_TRIANGULAR, false, true, false},
+                      {AMP_BLAS_SYMMETRIC, false, false, false}};
+    for (const auto &row : rows) {
+        Case x(150, 150, 150, 15);
+        x.product.a.form = row.form;
+        if (row.part) x.product.part = AMP_BLAS_LOWER;
+        for (int64_t i = 0; i < 150 && row.form == AMP_BLAS_SYMMETRIC; i++) // what is mirrored is there for the check
+            for (int64_t j = i; j < 150; j++) x.a[(size_t)(i * 150 + j)] = x.a[(size_t)(j * 150 + i)];
+        amp_blas_request request{};
+        request.precision = AMP_BLAS_BF16X3;
+        request.over_loops = row.loops;
+        amp_blas_outcome outcome;
+        amp_blas_engine_table()->run(&x.product, 1, &request, &outcome);
+        EXPECT_EQ(outcome.way != nullptr, row.taken) << row.form << row.part << row.loops;
+        if (row.taken && !row.part) {
+            EXPECT_LE(x.error(), bound(AMP_BLAS_BF16X3, 150));
+        }
+    }
+}
+
+TEST(BlasEngine, ANarrowProductIsTakenWhereItHasAVX2) {
+    if (!amp_isa_usable(AMP_ISA_AVX2)) {
+        GTEST_SKIP() << "this CPU has no AVX2";
+    }
+    Case x(1024, 64, 256, 16);
+    const amp_blas_outcome outcome = run(x, AMP_BLAS_BF16X3, 0, false);
+    ASSERT_NE(outcome.way, nullptr) << outcome.why;
+    EXPECT_LE(x.error(), bound(AMP_BLAS_BF16X3, 256));
+}
+
 TEST(BlasEngine, BitsDoNotDependOnThreads) {
     const int threads = amp_get_num_threads();
     for (const amp_blas_precision precision : {AMP_BLAS_BF16X3, AMP_BLAS_BF16}) {

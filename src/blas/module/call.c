@@ -21,14 +21,16 @@ static const char *reason_against(const amp_blas_call *call, const amp_blas_requ
     return r->everything || work >= AMP_BLAS_LEAST_WORK ? NULL : "small, or this machine has no faster way";
 }
 
-static void try_engine(amp_blas_call *call, const amp_blas_settings *s) {
+static void try_engine(amp_blas_call *call, const amp_blas_settings *s, const void *caller) {
     const amp_blas_engine *engine = NULL;
     call->outcome.why = reason_against(call, &s->request);
     if (!call->outcome.why) engine = amp_blas_engine_get(&call->outcome.why);
     if (!engine) return;
+    amp_blas_request request = s->request;
+    request.over_loops = amp_blas_is_over_loops(call->symbol, caller);
     if (s->check && !amp_blas_check_begin(call)) return;
     call->began = amp_blas_now();
-    engine->run(call->products, call->count, &s->request, &call->outcome);
+    engine->run(call->products, call->count, &request, &call->outcome);
     call->seconds = amp_blas_now() - call->began;
 }
 
@@ -40,7 +42,7 @@ static void end(amp_blas_call *call) {
 bool amp_blas_enter(amp_blas_call *call, amp_blas_symbol *symbol, const void *caller) {
     const amp_blas_settings *s = amp_blas_settings_get();
     call->symbol = symbol;
-    try_engine(call, s);
+    try_engine(call, s, caller);
     if (call->outcome.way && !call->before) {
         if (s->report) amp_blas_count(call, 0, NULL);
         end(call);

@@ -19,16 +19,22 @@ typedef struct amp_blas_settings {
 const amp_blas_settings *amp_blas_settings_get(void);
 
 /* ---- The function that was there (original.c) -------------------------------------------------------------------- */
+typedef enum amp_blas_sort { AMP_BLAS_UNKNOWN, AMP_BLAS_LOOPS, AMP_BLAS_KERNELS } amp_blas_sort;
+
 typedef struct amp_blas_symbol {
     const char *name;         /* "sgemm_" */
     const char *routine;      /* "sgemm" */
     _Atomic(void *) original; /* once it is known */
+    _Atomic(amp_blas_sort) sort;
 } amp_blas_symbol;
 
 /* Looks it up as the loader would have for `caller`, an address in who calls: in the scope of the program, then in that
  * of the caller, which may have been opened with RTLD_LOCAL, then in all that is loaded. Where there is none, it says
  * so and ends the process, as the loader does. */
 void *amp_blas_original(amp_blas_symbol *symbol, const void *caller);
+
+/* Whether the library that was there is plain loops: none that is known to have kernels. */
+bool amp_blas_is_over_loops(amp_blas_symbol *symbol, const void *caller);
 
 /* libamp's engine, opened at the first use; NULL, with the reason. */
 const amp_blas_engine *amp_blas_engine_get(const char **why);

@@ -51,16 +51,54 @@ static void *find(const char *name, const void *caller) {
     return all.found;
 }
 
-void *amp_blas_original(amp_blas_symbol *symbol, const void *caller) {
+/* NULL: no library has it. */
+static void *find_once(amp_blas_symbol *symbol, const void *caller) {
     void *known = atomic_load_explicit(&symbol->original, memory_order_acquire);
     if (known) return known;
     known = find(symbol->name, caller);
-    if (!known) {
-        fprintf(stderr, "libamp_blas: no library that is loaded has %s\n", symbol->name);
-        _exit(127); /* as the loader does where a symbol is missing */
-    }
     atomic_store_explicit(&symbol->original, known, memory_order_release);
     return known;
+}
+
+void *amp_blas_original(amp_blas_symbol *symbol, const void *caller) {
+    void *found = find_once(symbol, caller);
+    if (found) return found;
+    fprintf(stderr, "libamp_blas: no library that is loaded has %s\n", symbol->name);
+    _exit(127); /* as the loader does where a symbol is missing */
+}
+
+/* ---- Its sort ---------------------------------------------------------------------------------------------------- */
+
+/* Functions beside BLAS by which libraries with kernels say what they are, or that stand before one of several. */
+static const char *const names_of_kernels[] = {"openblas_get_config",
+                                               "openblas_get_config64_",
+                                               "scipy_openblas_get_config",
+                                               "scipy_openblas_get_config64_",
+                                               "MKL_Get_Version",
+                                               "bli_info_get_version_str",
+                                               "ATL_buildinfo",
+                                               "flexiblas_info",
+                                               "armpl_get_version"};
+
+static amp_blas_sort sort_of(const void *function) {
+    Dl_info from;
+    void *object =
+        function && dladdr(function, &from) && from.dli_fname ? dlopen(from.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    if (!object) return AMP_BLAS_KERNELS; /* nothing is known of it */
+    amp_blas_sort sort = AMP_BLAS_LOOPS;
+    for (size_t i = 0; i < sizeof names_of_kernels / sizeof *names_of_kernels; i++)
+        if (dlsym(object, names_of_kernels[i])) sort = AMP_BLAS_KERNELS;
+    dlclose(object); /* it stays: it was loaded */
+    return sort;
+}
+
+bool amp_blas_is_over_loops(amp_blas_symbol *symbol, const void *caller) {
+    amp_blas_sort sort = atomic_load_explicit(&symbol->sort, memory_order_relaxed);
+    if (sort == AMP_BLAS_UNKNOWN) {
+        sort = sort_of(find_once(symbol, caller));
+        atomic_store_explicit(&symbol->sort, sort, memory_order_relaxed);
+    }
+    return sort == AMP_BLAS_LOOPS;
 }
 
 /* ---- The engine -------------------------------------------------------------------------------------------------- */
