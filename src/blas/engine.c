@@ -155,7 +155,7 @@ static const char *kernel_of(const char *name) {
  * as NumPy does, is not to see those. */
 static void select_kernels(void) {
     fenv_t before;
-    const bool held = fegetenv(&before) == 0;
+    const bool held = feholdexcept(&before) == 0;
     (void)kernel_of("f32");
     (void)kernel_of("bf16");
     (void)amp_kernel_select(AMP_KERNEL_GEMM, AMP_BF16, AMP_F32);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "blas/parts.h"
+#include "core/fail.h"
 #include "core/parallel.h"
 #include "cpu/registry/kernels.h"
 
@@ -126,8 +127,23 @@ static amp_status pack_parts(char *dst, const amp_blas_way *way, const amp_blas_
     return AMP_OK;
 }
 
+/* In f32 a panel is k lines of 32 columns. Those that fill the last one are its last again, not zeros: an infinity times
+ * zero would raise an exception that the product does not have. */
+static void fill_up(float *panels, int64_t n, int64_t k) {
+    const int64_t used = n % BLOCK;
+    float *line = panels + n / BLOCK * (int64_t)(amp_gemm_f32_packed_bytes(BLOCK, k) / sizeof *line);
+    for (int64_t i = 0; used && i < k; i++, line += BLOCK)
+        for (int64_t j = used; j < BLOCK; j++) line[j] = line[used - 1];
+}
+
+static amp_status pack_f32(float *dst, const amp_blas_operand *b, int64_t n, int64_t k) {
+    AMP_TRY(amp_gemm_f32_pack(dst, b->data, n, k, b->column, b->row));
+    fill_up(dst, n, k);
+    return AMP_OK;
+}
+
 amp_status amp_blas_pack_b(void *dst, const amp_blas_way *way, const amp_blas_operand *b, int64_t n, int64_t k) {
-    if (way->parts == 0) return amp_gemm_f32_pack(dst, b->data, n, k, b->column, b->row);
+    if (way->parts == 0) return pack_f32(dst, b, n, k);
     if (way->terms == 1) return amp_gemm_pack(dst, b->data, AMP_F32, n, k, b->column, b->row);
     return pack_parts(dst, way, b, n, k);
 }

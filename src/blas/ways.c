@@ -18,8 +18,9 @@
  *        32    32  2048       82.1  82.4   81.4   71.4    20.8    14.2
  *      2048    32    32       83.6  83.3   90.3   73.8    24.3    14.3
  *
- * vdpbf16ps makes twice the products of an FMA there, so three and six of them lose. With AVX2 alone f32 is no faster
- * than OpenBLAS but where C is narrow; on a Zen 3, which changes its speed from row to row:
+ * vdpbf16ps makes twice the products of an FMA there, so three and six of them lose. With AVX2 alone f32 is as fast as
+ * OpenBLAS, or slower, but where C is narrow, B small and A dense along K; on a Zen 3, which changes its speed from row
+ * to row:
  *
  *      2048  2048  2048       93.7  85.2   87.8
  *       128  2048  2048       87.5  80.2   73.4
@@ -30,6 +31,8 @@
  *     10000    64   784       68.6  71.2   83.2
  *      4096    48  1000       64.5  69.6   78.1
  *      1000    50  1000       74.6  65.6   65.6
+ *      1024   128  8192       78            71
+ *      4096    64   784       71            42     A transposed
  *      4096   128   768       80.5  83.8   89.0
  *      2048   192  2048       85.9  89.4   88.5
  *
@@ -54,8 +57,10 @@ enum {
     LEAST_TILES_EXTENT = 256,
     NARROW = 128, /* with AVX2 alone: columns of C, in whole panels, … */
     PANEL = 16,
-    LEAST_OF_NARROW_M = 1024, /* … and at least so many rows and so much of K: f32 is as fast as any then, or faster */
-    LEAST_OF_NARROW_K = 256
+    LEAST_OF_NARROW_M = 1024, /* … at least so many rows and so much of K, … */
+    LEAST_OF_NARROW_K = 256,
+    MOST_OF_NARROW_B = 1 << 18,   /* … and at most so many elements of B: f32 is as fast as any then, or faster */
+    LEAST_N_OF_TRANSPOSED_A = 512 /* to pay for packing it */
 };
 
 static bool has_extents(const amp_blas_product *p, int64_t least) {
@@ -92,13 +97,13 @@ static bool pays_in_bf16(const amp_blas_product *p, bool over_loops) {
 
 static bool is_narrow(const amp_blas_product *p) {
     return p->n >= LEAST_EXTENT && p->n <= NARROW && p->n % PANEL == 0 && p->m >= LEAST_OF_NARROW_M &&
-           p->k >= LEAST_OF_NARROW_K;
+           p->k >= LEAST_OF_NARROW_K && p->n * p->k <= MOST_OF_NARROW_B;
 }
 
-/* Over kernels only of whole matrices: a triangle costs more than what is gained (ssyrk 97.8 and 93.3 ms at 2048), and zeros in the
- * place of one would meet infinities, which operands of f32 may hold. */
+/* Over kernels only of whole matrices: a triangle costs more than what is gained (ssyrk 97.8 and 93.3 ms at 2048). Over
+ * loops, too, of no triangular operand: zeros in its place would meet infinities, which operands of f32 may hold. */
 static bool pays_in_f32(const amp_blas_product *p, bool over_loops) {
-    const bool whole = least_extent(p) == LEAST_EXTENT;
+    const bool whole = least_extent(p) == LEAST_EXTENT && (p->a.column == 1 || p->n >= LEAST_N_OF_TRANSPOSED_A);
     const bool packs_cheaply = p->n * p->k <= LARGE_B || p->m >= ROWS_OF_LARGE_B;
     if (!amp_isa_usable(AMP_ISA_AVX2)) return false;
     if (over_loops) return !has_form(p, AMP_BLAS_TRIANGULAR) && is_large(p, LEAST_BF16_WORK);

@@ -1,9 +1,9 @@
 // libFuzzer target: gradients of random ops. A call is drawn as fuzz_ops draws it, gets other sizes and values that lie off
 // kinks, and some of its floating tensors become leaves. In f64 the gradient along a random direction must be what
-// differences give (Richardson's, of two steps; where those do not settle the function has an edge there, and nothing is
-// said). In f32 and bf16 every gradient must be the f64 one of the same values, within what a unit of the last place of
-// the arguments moves it. Other threads give the same bits; inputs stay as they are, nothing leaks, and what cannot be done
-// is one sentence.
+// differences give (Richardson's, of two steps; where those do not settle, or further out on another slope, the function
+// has an edge or stairs there, and nothing is said). In f32 and bf16 every gradient must be the f64 one of the same
+// values, within what a unit of the last place of the arguments moves it. Other threads give the same bits; inputs stay as
+// they are, nothing leaks, and what cannot be done is one sentence.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -218,6 +218,10 @@ Slope slope_of(const Line &line, double h) {
     return {settled, std::fabs(settled - before) + noise + curve / 20};
 }
 
+bool is_settled(const Slope &slope) {
+    return slope.error <= 1e-4 * (std::fabs(slope.value) + 1e-3);
+}
+
 std::vector<Tensor> directions(const Call &call, const Mask &wanted, Choices *choose) {
     Random random = {choose->byte() * 2246822519u + 7u};
     std::vector<Tensor> made(call.tensors.size());
@@ -243,11 +247,15 @@ void check_slope(const Call &call, const Mask &wanted, const Result &back, Choic
         }
     }
     Slope best;
+    bool has_steps = false;
     for (const double h : {1e-3, 1e-4, 1e-5}) {
         const Slope slope = slope_of(line, h);
+        has_steps |=
+            is_settled(slope) && is_settled(best) &&
+            std::fabs(slope.value - best.value) > 1e-3 * (std::fabs(slope.value) + std::fabs(best.value)) + 1e-6;
         if (slope.error < best.error) best = slope;
     }
-    if (!(best.error <= 1e-4 * (std::fabs(best.value) + 1e-3))) return;
+    if (has_steps || !is_settled(best)) return;
     const double allowed = 20 * best.error + 1e-6 * (magnitude + std::fabs(best.value)) + 1e-9;
     if (std::fabs(along - best.value) <= allowed) return;
     char text[160];

@@ -33,7 +33,7 @@ typedef struct amp_blas_symbol {
  * so and ends the process, as the loader does. */
 void *amp_blas_original(amp_blas_symbol *symbol, const void *caller);
 
-/* Whether the library that was there is plain loops: none that is known to have kernels. */
+/* Whether the library that was there is plain loops, as reference BLAS is. Its names and its size tell. */
 bool amp_blas_is_over_loops(amp_blas_symbol *symbol, const void *caller);
 
 /* libamp's engine, opened at the first use; NULL, with the reason. */

@@ -56,7 +56,8 @@ static void *find_once(amp_blas_symbol *symbol, const void *caller) {
     void *known = atomic_load_explicit(&symbol->original, memory_order_acquire);
     if (known) return known;
     known = find(symbol->name, caller);
-    atomic_store_explicit(&symbol->original, known, memory_order_release);
+    if (known) atomic_store_explicit(&symbol->original, known, memory_order_release);
+    (void)dlerror(); /* a name that was not found here or there is not the program's error */
     return known;
 }
 
@@ -69,27 +70,53 @@ void *amp_blas_original(amp_blas_symbol *symbol, const void *caller) {
 
 /* ---- Its sort ---------------------------------------------------------------------------------------------------- */
 
-/* Functions beside BLAS by which libraries with kernels say what they are, or that stand before one of several. */
-static const char *const names_of_kernels[] = {"openblas_get_config",
-                                               "openblas_get_config64_",
-                                               "scipy_openblas_get_config",
-                                               "scipy_openblas_get_config64_",
-                                               "MKL_Get_Version",
-                                               "bli_info_get_version_str",
-                                               "ATL_buildinfo",
-                                               "flexiblas_info",
-                                               "armpl_get_version"};
+/* Functions beside BLAS of libraries with kernels, and of small ones that hand calls on to such. */
+static const char *const names_of_kernels[] = {
+    "openblas_get_config", "openblas_get_config64_", "scipy_openblas_get_config", "scipy_openblas_get_config64_",
+    "MKL_Get_Version",     "ATL_buildinfo",          "flexiblas_get_version",     "lbt_get_config"};
 
-static amp_blas_sort sort_of(const void *function) {
-    Dl_info from;
-    void *object =
-        function && dladdr(function, &from) && from.dli_fname ? dlopen(from.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    if (!object) return AMP_BLAS_KERNELS; /* nothing is known of it */
-    amp_blas_sort sort = AMP_BLAS_LOOPS;
+/* Reference BLAS has 0.45 MB; kernels for one processor after the other, as BLIS and PyTorch have them without any of
+ * those names, take ten and more. */
+enum { MOST_OF_LOOPS = 2 << 20 };
+
+typedef struct measure {
+    uintptr_t function;
+    uint64_t bytes; /* of the object that it is in */
+} measure;
+
+static int measure_object(struct dl_phdr_info *object, size_t size, void *context) {
+    measure *m = context;
+    uint64_t bytes = 0;
+    bool is_in = false;
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD) continue;
+        bytes += part->p_memsz;
+        is_in |= m->function - object->dlpi_addr - part->p_vaddr < part->p_memsz;
+    }
+    if (is_in) m->bytes = bytes;
+    return is_in;
+}
+
+static bool has_a_name_of_kernels(void *object) {
+    bool has = false;
     for (size_t i = 0; i < sizeof names_of_kernels / sizeof *names_of_kernels; i++)
-        if (dlsym(object, names_of_kernels[i])) sort = AMP_BLAS_KERNELS;
-    dlclose(object); /* it stays: it was loaded */
-    return sort;
+        has |= dlsym(object, names_of_kernels[i]) != NULL;
+    (void)dlerror();
+    return has;
+}
+
+/* What nothing is known of has kernels. */
+static amp_blas_sort sort_of(const void *function) {
+    measure m = {(uintptr_t)function, 0};
+    Dl_info from;
+    if (!function || !dladdr(function, &from) || !from.dli_fname) return AMP_BLAS_KERNELS;
+    if (!dl_iterate_phdr(measure_object, &m) || m.bytes > MOST_OF_LOOPS) return AMP_BLAS_KERNELS;
+    void *object = dlopen(from.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    const bool is_loops = object && !has_a_name_of_kernels(object);
+    if (object) dlclose(object); /* it stays: it was loaded */
+    return is_loops ? AMP_BLAS_LOOPS : AMP_BLAS_KERNELS;
 }
 
 bool amp_blas_is_over_loops(amp_blas_symbol *symbol, const void *caller) {

@@ -141,8 +141,9 @@ static amp_status check_rank(const amp_call *call, const amp_batch *batch) {
                     amp_call_name(call), batch->rank + 2, AMP_MAX_RANK);
 }
 
-/* OpenBLAS's zgemv_n for Haswell and Zen (0.3.21) reads one element beyond its vector, and does not use it. Where that is
- * a row of a matrix, it lies in a column after the last, where memory may end: complex matrices get such a column. */
+/* OpenBLAS's zgemv_n for Haswell and Zen (0.3.21) reads one element beyond its vector, and does not use it. Where that
+ * is a row of a matrix, it lies in a column after the last, where memory may end: complex matrices get such a
+ * column. */
 static bool is_read_beyond(const amp_call *call, amp_dtype dtype) {
     return call->device == AMP_DEVICE_CPU && amp_dtype_is_complex(dtype);
 }

@@ -66,7 +66,8 @@ amp_status amp_stack_fill(amp_stack *stack, const amp_tensor *t);
 amp_status amp_stack_copy(const amp_call *call, const amp_tensor *t, amp_dtype compute, const amp_batch *batch,
                           amp_stack *stack);
 
-/* For reading: t's own memory where its strides are column-major and the dtype is the same, else a copy. */
+/* For reading: t's own memory where its strides are column-major and the dtype is the same, else a copy. Complex
+ * matrices on the CPU are always copied, here and below: linalg.c says why. */
 amp_status amp_stack_read(const amp_call *call, const amp_tensor *t, amp_dtype compute, const amp_batch *batch,
                           amp_stack *stack);
 
