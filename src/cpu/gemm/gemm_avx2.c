@@ -25,6 +25,36 @@ void amp_gemm_finish_avx2(const amp_gemm_finish *f, const amp_gemm_place *place,
     simd_finish(f, place, tile);
 }
 
+/* As signed integers: the negative zero is the least, the negative infinity -128, and NaN above that. */
+static void relu_bf16(int16_t *x, int64_t count) {
+    const __m256i zero = _mm256_set1_epi16(INT16_MIN), nan = _mm256_set1_epi16(-127);
+    int64_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+        const __m256i values = _mm256_loadu_si256((const __m256i *)(x + i));
+        const __m256i below = _mm256_and_si256(_mm256_cmpgt_epi16(values, zero), _mm256_cmpgt_epi16(nan, values));
+        _mm256_storeu_si256((__m256i *)(x + i), _mm256_andnot_si256(below, values));
+    }
+    for (; i < count; i++)
+        if (x[i] > INT16_MIN && x[i] < -127) x[i] = 0;
+}
+
+/* NaN stays. */
+static void relu_f32(float *x, int64_t count) {
+    const __m256 zero = _mm256_setzero_ps();
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) _mm256_storeu_ps(x + i, _mm256_max_ps(zero, _mm256_loadu_ps(x + i)));
+    for (; i < count; i++) x[i] = x[i] < 0 ? 0 : x[i];
+}
+
+void amp_gemm_relu_avx2(void *c, amp_dtype dtype, int64_t rows, int64_t columns, int64_t stride) {
+    for (int64_t i = 0; i < rows; i++) {
+        if (dtype == AMP_F32)
+            relu_f32((float *)c + i * stride, columns);
+        else
+            relu_bf16((int16_t *)c + i * stride, columns);
+    }
+}
+
 static void tile_unpacked(const amp_gemm_tile *t) {
     tile_any(t, true);
 }
@@ -48,7 +78,13 @@ static const amp_gemm_isa unpacking = {
 };
 
 static const amp_gemm_isa isa = {
-    AMP_GEMM_TILES_FMA_AVX2, .many = &unpacking, .many_rows = 64, .pass_blocks = 16, .pack_a = pack_a, .tile = tile,
+    AMP_GEMM_TILES_FMA_AVX2,
+    .many = &unpacking,
+    .many_rows = 64,
+    .pass_blocks = 16,
+    .pack_a = pack_a,
+    .tile = tile,
+    .wide = &amp_gemm_isa_f32_avx2,
 };
 
 amp_status amp_gemm_bf16_avx2(const amp_gemm *g) {

@@ -119,6 +119,7 @@ typedef struct amp_gemm_isa {
     void (*unpack_b)(const void *packed, float *to, int64_t blocks);
     const struct amp_gemm_isa *many; /* NULL, or what is taken instead, with tiles of the same rows and panels, … */
     int64_t many_rows;               /* … where a thread has so many rows */
+    const struct amp_gemm_isa *wide; /* NULL, or whose `direct` takes products over windows, widened to f32 */
     bool finishes_late;              /* a tile is finished when the next has been stored: see gemm_amx.c */
     bool
         stores; /* tiles finish what has nothing but a bias: from the registers, or (AVX2: all but whole f32) from `c` */
@@ -140,7 +141,8 @@ typedef struct amp_gemm_isa {
     void (*finish)(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
     void (*begin)(int panel_rows);            /* NULL, or called by each thread before its first tile … */
     void (*end)(void);                        /* … and after its last */
-    void (*direct)(const amp_gemm_direct *t); /* NULL, or for products over windows */
+    void (*direct)(const amp_gemm_direct *t); /* NULL, or for products over windows … */
+    int64_t direct_k;                         /* … of no more K than this, or, 0, of any */
     /* Of what a tile has just stored, in place, rows `stride` elements apart: a relu among the sums would cost tiles
      * without one a register. NULL: products with a relu are finished from the tile. */
     void (*relu)(void *c, amp_dtype dtype, int64_t rows, int64_t columns, int64_t stride);
@@ -153,6 +155,11 @@ amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item);
 amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa);
 /* The same for a product over windows that `isa->direct` can do; called by amp_gemm_run. */
 bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa);
+/* The same for one that is widened for `isa->wide`; called by amp_gemm_run. */
+bool amp_gemm_is_widened(const amp_gemm *g, const amp_gemm_isa *isa);
+amp_status amp_gemm_run_widened(const amp_gemm *g, const amp_gemm_isa *isa);
+/* What happens to the sums of a tile's columns from `column` on, which go to `c`. */
+amp_gemm_finish amp_gemm_direct_finish(const amp_gemm_direct *t, int64_t column, char *c);
 amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 
 /* Tiles of a kernel with 28 vector accumulators of 16 columns, two per row and panel, or one per row where no more than
@@ -173,6 +180,8 @@ amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 void amp_gemm_finish_avx512bf16(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 void amp_gemm_finish_avx512(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
 void amp_gemm_finish_avx2(const amp_gemm_finish *f, const amp_gemm_place *place, const float *tile);
+extern const amp_gemm_isa amp_gemm_isa_f32_avx2;
+void amp_gemm_relu_avx2(void *c, amp_dtype dtype, int64_t rows, int64_t columns, int64_t stride);
 void amp_gemm_relu_avx512(void *c, amp_dtype dtype, int64_t rows, int64_t columns, int64_t stride);
 
 /* B is fetched so many bytes ahead of the products, by all panels of a tile together. Where a dozen rows meet it, B

@@ -18,9 +18,8 @@
 #include "cpu/gemm/gemm_isa.h"
 
 enum {
-    STEP = 4,     /* bytes of A in a step */
-    B_STEP = 128, /* … and of a panel of B */
-    MAX_ROWS = 14,
+    STEP = 4,                   /* bytes of A in a step */
+    B_STEP = 128,               /* … and of a panel of B */
     GROUP_B_BYTES = 320 * 1024, /* panels of B that a chunk of tiles meets while they are in L2 */
     CHUNK_A_BYTES = 256 * 1024, /* what the tiles of a chunk read of A */
     REPEAT_BYTES = 16 * 1024,   /* of A, and of C, in tiles in a row that are one call */
@@ -91,8 +90,8 @@ static bool suits_steps(const amp_gemm_window *w, bool paired) {
 }
 
 AMP_HOT bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa) {
-    return isa->direct && g->window && g->k > 0 && suits_steps(g->window, !isa->b_f32) &&
-           (g->a_dtype == AMP_F32 || !isa->b_f32);
+    return isa->direct && g->window && g->k > 0 && (isa->direct_k == 0 || g->k <= isa->direct_k) &&
+           suits_steps(g->window, !isa->b_f32) && (g->a_dtype == AMP_F32 || !isa->b_f32);
 }
 
 /* Rows that are pixels one behind the other, of another type, and not so far apart that they meet in one set of L1. */
@@ -166,7 +165,7 @@ static amp_status make_plan(plan *p) {
         p->convert = (amp_convert_function *)amp_kernel_get(AMP_KERNEL_CONVERT, AMP_F32, AMP_BF16);
         if (!p->convert) return amp_last_status();
     }
-    p->tiles_of_line = divide_up(w->out[2], MAX_ROWS);
+    p->tiles_of_line = divide_up(w->out[2], p->isa->max_rows);
     p->rows = (int)divide_up(w->out[2], p->tiles_of_line);
     p->tiles_of_line = divide_up(w->out[2], p->rows);
     p->tiles = g->m / w->out[2] * p->tiles_of_line;
@@ -367,6 +366,24 @@ static amp_gemm_finish epilogue_of(const amp_gemm *g, const tile *t, int64_t col
     const int64_t place = t->line * g->residual_line_stride + t->first * g->residual_row_stride;
     if (f.residual) f.residual = element(f.residual, f.residual_dtype, place + column * g->residual_column_stride);
     if (f.scale) f.scale += column;
+    return f;
+}
+
+amp_gemm_finish amp_gemm_direct_finish(const amp_gemm_direct *t, int64_t column, char *c) {
+    amp_gemm_finish f = {.alpha = 1.0f};
+    if (t->epilogue) f = *t->epilogue;
+    if (f.residual) {
+        const int64_t size = t->c_dtype == AMP_F32 ? 4 : 2;
+        const int64_t row = t->repeat == 1 ? 0 : ((c - (char *)t->c) / size - column) / t->c_row_stride;
+        const int64_t at = row * f.residual_row_stride + column * f.residual_column_stride;
+        f.residual = element(f.residual, f.residual_dtype, at);
+    }
+    if (f.scale) f.scale += column;
+    f.c = c;
+    f.c_dtype = t->c_dtype;
+    f.c_row_stride = t->c_row_stride;
+    f.bias = t->bias ? element(t->bias, t->bias_dtype, column) : NULL;
+    f.bias_dtype = t->bias_dtype;
     return f;
 }
 

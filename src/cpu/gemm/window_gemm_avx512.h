@@ -213,20 +213,7 @@ static inline bool direct_is_linear(const amp_gemm_finish *f, bool bf16) {
  * needs is in no register while the sums are made. */
 static __attribute__((noinline)) void direct_finish_tile(const amp_gemm_direct *t, int64_t column, char *c,
                                                          const float *tile, int rows, int panels, bool bf16) {
-    const int64_t size = t->c_dtype == AMP_F32 ? 4 : 2;
-    amp_gemm_finish finish = {.alpha = 1.0f};
-    if (t->epilogue) finish = *t->epilogue;
-    if (finish.residual) {
-        const int64_t row = t->repeat == 1 ? 0 : ((c - (char *)t->c) / size - column) / t->c_row_stride;
-        const int64_t at = row * finish.residual_row_stride + column * finish.residual_column_stride;
-        finish.residual = (const char *)finish.residual + at * (finish.residual_dtype == AMP_F32 ? 4 : 2);
-    }
-    if (finish.scale) finish.scale += column;
-    finish.c = c;
-    finish.c_dtype = t->c_dtype;
-    finish.c_row_stride = t->c_row_stride;
-    finish.bias = t->bias ? (const char *)t->bias + column * (t->bias_dtype == AMP_F32 ? 4 : 2) : NULL;
-    finish.bias_dtype = t->bias_dtype;
+    const amp_gemm_finish finish = amp_gemm_direct_finish(t, column, c);
     const amp_gemm_place place = {.rows = rows, .columns = t->columns, .pitch = panels * AMP_GEMM_BLOCK};
     if (direct_is_linear(&finish, bf16))
         direct_finish_linear(&finish, &place, tile, bf16);
