@@ -36,8 +36,8 @@
  *      4096   128   768       80.5  83.8   89.0
  *      2048   192  2048       85.9  89.4   88.5
  *
- * Reference BLAS, loops that a compiler made, has 2 to 6 there. A tile of AMX makes sixteen times the products: six take a bit
- * over a third of f32's time, by arithmetic; that was never timed. */
+ * Reference BLAS, loops that a compiler made, has 5 there. A tile of AMX makes sixteen times the products: six take a
+ * bit over a third of f32's time, by arithmetic; that was never timed. */
 #include "blas/ways.h"
 
 #include <string.h>
@@ -60,7 +60,7 @@ enum {
     LEAST_OF_NARROW_M = 1024, /* … at least so many rows and so much of K, … */
     LEAST_OF_NARROW_K = 256,
     MOST_OF_NARROW_B = 1 << 18,   /* … and at most so many elements of B: f32 is as fast as any then, or faster */
-    LEAST_N_OF_TRANSPOSED_A = 512 /* to pay for packing it */
+    LEAST_N_OF_TRANSPOSED_A = 512 /* to pay for packing it: a guess from the row above, not measured with AVX-512 */
 };
 
 static bool has_extents(const amp_blas_product *p, int64_t least) {

@@ -155,12 +155,12 @@ amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item);
 amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa);
 /* The same for a product over windows that `isa->direct` can do; called by amp_gemm_run. */
 bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa);
-/* The same for one that is widened for `isa->wide`; called by amp_gemm_run. */
-bool amp_gemm_is_widened(const amp_gemm *g, const amp_gemm_isa *isa);
-amp_status amp_gemm_run_widened(const amp_gemm *g, const amp_gemm_isa *isa);
+amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 /* What happens to the sums of a tile's columns from `column` on, which go to `c`. */
 amp_gemm_finish amp_gemm_direct_finish(const amp_gemm_direct *t, int64_t column, char *c);
-amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
+/* The same as direct for one that is widened for `isa->wide`; called by amp_gemm_run. */
+bool amp_gemm_is_widened(const amp_gemm *g, const amp_gemm_isa *isa);
+amp_status amp_gemm_run_widened(const amp_gemm *g, const amp_gemm_isa *isa);
 
 /* Tiles of a kernel with 28 vector accumulators of 16 columns, two per row and panel, or one per row where no more than
  * 16 columns are wanted: all (rows, panels, vectors), and the max_panels that goes with them. */

@@ -5,7 +5,7 @@
  * Accumulator: the wide ISA's.
  * Error bound: the narrow ISA's.
  * ISA:         chosen by the caller (amp_gemm_isa); this file moves and converts numbers.
- * Source:      none; figures are in docs/benchmarks.md, Convolution. */
+ * Source:      none; figures are in docs/kernels.md. */
 #include <omp.h>
 
 #include "core/fail.h"
@@ -15,7 +15,7 @@
 
 enum {
     CHUNK = 2048,   /* values that are rounded at a time, on the stack */
-    MOST_GAPS = 2,  /* an image with more between its values than so many times those is not widened */
+    MOST_SPAN = 2,  /* an image that, with what lies between, is more than so many times its values is not widened */
     LEAST_ROWS = 64 /* that pay for widening B */
 };
 
@@ -39,9 +39,10 @@ bool amp_gemm_is_widened(const amp_gemm *g, const amp_gemm_isa *isa) {
     const amp_gemm_window *w = g->window;
     if (!w || w->run_padding != 0 || g->k == 0 || g->m < LEAST_ROWS || g->a_batch_stride < 0) return false;
     if (w->taps[0] * w->taps[1] * w->taps[2] == 1) return false;
+    if (w->image_stride < 0 || w->step[0] < 0 || w->step[1] < 0 || w->step[2] < 0) return false;
     amp_gemm wide = *g;
     wide.a_dtype = AMP_F32;
-    return amp_gemm_is_direct(&wide, isa->wide) && span_of(g) <= MOST_GAPS * values_of(g);
+    return amp_gemm_is_direct(&wide, isa->wide) && span_of(g) <= MOST_SPAN * values_of(g);
 }
 
 /* ---- A ----------------------------------------------------------------------------------------------------------- */
