@@ -18,7 +18,7 @@
 #define BODY_NAME_(dtype, isa) amp_depthwise_##dtype##_##isa
 #define BODY_NAME(dtype, isa) BODY_NAME_(dtype, isa)
 
-enum { OUTPUTS = 8, WEIGHTS = 5, LAST_BYTE = VL * sizeof(float) - 1, NEAR_BYTES = 768 * 1024 };
+enum { OUTPUTS = 8, WEIGHTS = 7, LAST_BYTE = VL * sizeof(float) - 1, NEAR_BYTES = 768 * 1024 };
 
 /* A line of the image that the windows of an output line meet. */
 typedef struct meeting {
@@ -40,50 +40,19 @@ typedef struct line {
 #define BODY_INLINE static inline __attribute__((always_inline))
 
 BODY_INLINE vf load_pixel(const char *p, const bool half, int count) {
-    if (!half) return count == VL ? v_load((const float *)p) : v_load_first((const float *)p, count);
-#if defined(__AVX512F__)
-    const __m256i h = count == VL ? _mm256_loadu_si256((const __m256i *)p)
-                                  : _mm256_maskz_loadu_epi16((__mmask16)((1u << count) - 1u), p);
-    return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16);
-#else
-    const amp_u16_unaligned *h = (const amp_u16_unaligned *)p;
-#if defined(__AVX2__)
-    if (count == VL) return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16);
-#endif
-    float wide[VL] = {0};
-    for (int i = 0; i < count; i++) wide[i] = amp_f32_from_bf16(h[i]);
-    return v_load(wide);
-#endif
+    if (half) return count == VL ? v_load_bf16((const uint16_t *)p) : v_load_bf16_first((const uint16_t *)p, count);
+    return count == VL ? v_load((const float *)p) : v_load_first((const float *)p, count);
 }
-
-#if defined(__AVX512F__)
-/* In the upper halves. */
-BODY_INLINE __m512i rounded(vf x) {
-    const __m512i u = (__m512i)x, odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    const __m512i even = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
-    return _mm512_mask_or_epi32(even, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u, _mm512_set1_epi32(0x400000));
-}
-#endif
 
 BODY_INLINE void store_pixel(char *p, vf x, const bool half, int count) {
-    if (!half) {
-        if (count == VL)
-            v_store((float *)p, x);
-        else
-            v_store_first((float *)p, x, count);
-        return;
-    }
-#if defined(__AVX512F__)
-    const __m256i h = _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded(x), 16));
-    if (count == VL)
-        _mm256_storeu_si256((__m256i *)p, h);
+    if (half && count == VL)
+        v_store_bf16((uint16_t *)p, x);
+    else if (half)
+        v_store_bf16_first((uint16_t *)p, x, count);
+    else if (count == VL)
+        v_store((float *)p, x);
     else
-        _mm256_mask_storeu_epi16(p, (__mmask16)((1u << count) - 1u), h);
-#else
-    float wide[VL];
-    v_store(wide, x);
-    for (int i = 0; i < count; i++) ((amp_u16_unaligned *)p)[i] = amp_bf16_from_f32(wide[i]);
-#endif
+        v_store_first((float *)p, x, count);
 }
 
 BODY_INLINE vf load_weight(const float *p, int count) {
@@ -108,27 +77,22 @@ BODY_INLINE group split(const float *p) {
     const vf low = v_load(p), high = v_load(p + VL);
     return (group){{_mm512_permutex2var_ps(low, even, high), _mm512_permutex2var_ps(low, odd, high)}};
 }
-BODY_INLINE group load_pair(const char *p) {
-    const __m512i x = _mm512_loadu_si512(p);
-    return (group){{(vf)_mm512_slli_epi32(x, 16), (vf)_mm512_and_si512(x, _mm512_set1_epi32((int)0xffff0000))}};
-}
-BODY_INLINE void store_pair(char *p, group x) {
-    const __m512i even = _mm512_srli_epi32(rounded(x.v[0]), 16);
-    _mm512_storeu_si512(p, _mm512_mask_blend_epi16(0xaaaaaaaau, even, rounded(x.v[1])));
-}
 #else
 enum { PAIRED = 0 };
 
 BODY_INLINE group split(const float *p) {
     return (group){{v_load(p), v_set1(0.0f)}};
 }
+#endif
+
 BODY_INLINE group load_pair(const char *p) {
-    return split((const float *)p);
+    group x;
+    v_load_bf16_pair((const uint16_t *)p, &x.v[0], &x.v[1]);
+    return x;
 }
 BODY_INLINE void store_pair(char *p, group x) {
-    v_store((float *)p, x.v[0]);
+    v_store_bf16_pair((uint16_t *)p, x.v[0], x.v[1]);
 }
-#endif
 
 BODY_INLINE group load_group(const char *p, const bool half, int count, const bool pair) {
     return pair ? load_pair(p) : (group){{load_pixel(p, half, count), v_set1(0.0f)}};
@@ -235,13 +199,13 @@ BODY_INLINE void many_outputs(const line *l, int64_t o, const int n, const int t
         const char *from = l->meet[m].x + l->channel * size + first * step;
         const float *at = l->meet[m].taps + l->channel;
         group weights[WEIGHTS];
-#pragma GCC unroll 5
+#pragma GCC unroll 7
         for (int k = 0; k < taps; k++) weights[k] = load_weights(at + k * channels, count, pair);
-#pragma GCC unroll 20
+#pragma GCC unroll 21
         for (int i = 0; i < (n - 1) * stride + taps; i++, from += step) {
             if (!inside && (first + i < 0 || first + i >= width)) continue;
             const group x = load_group(from, half, count, pair);
-#pragma GCC unroll 5
+#pragma GCC unroll 7
             for (int k = 0; k < taps; k++) {
                 const int to = (i - k) / stride;
                 if (i < k || (i - k) % stride != 0 || to >= n) continue;
@@ -319,6 +283,7 @@ BODY_INLINE void run_line(line *l, const bool half) {
     case 3 * 2 + 2: all_outputs(l, 3, 2, half); break;
     case 5 * 2 + 1: all_outputs(l, 5, 1, half); break;
     case 5 * 2 + 2: all_outputs(l, 5, 2, half); break;
+    case 7 * 2 + 1: all_outputs(l, 7, 1, half); break;
     default: single_outputs(l, 0, half);
     }
 }

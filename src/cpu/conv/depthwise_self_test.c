@@ -12,10 +12,10 @@ enum {
     CHANNELS = 35,
     WIDTH = 23,
     HEIGHT = 4,
-    TAPS = 5 * 3,
+    TAPS = 7 * 3,
     STEP = CHANNELS + 1,
     PIXELS = (WIDTH + 1) * HEIGHT,
-    PAIRS = 5 * 5 * 3 * 32 /* five lines, five taps, three vectors */
+    PAIRS = 5 * 7 * 3 * 32 /* five lines, seven taps, three vectors */
 };
 
 typedef struct test_data {
@@ -98,7 +98,7 @@ bool amp_depthwise_self_test(const amp_kernel *kernel, const amp_kernel *referen
     static test_data data; /* self-tests run one at a time */
     for (int i = 0; i < 8; i++) {
         prepare(&data, kernel, channels[i]);
-        for (int64_t taps = 2; taps <= 5; taps++) {
+        for (int64_t taps = 2; taps <= 7; taps++) {
             const int64_t stride = 1 + (i + taps) % 2;
             const amp_gemm_window w = {.out = {1, (HEIGHT - 1) / stride + 1, (WIDTH + 2 - taps) / stride + 1},
                                        .in = {1, HEIGHT, WIDTH},

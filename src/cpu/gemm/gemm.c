@@ -738,7 +738,6 @@ AMP_HOT amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa) {
     AMP_TRY(check(g));
     if (g->m == 0 || g->n == 0 || g->batch == 0) return AMP_OK;
     if (amp_gemm_is_direct(g, isa)) return amp_gemm_run_direct(g, isa);
-    if (__builtin_expect(isa->wide != NULL, 0) && amp_gemm_is_widened(g, isa)) return amp_gemm_run_widened(g, isa);
     if (!is_seamless(g)) return run_planned(g, isa);
     amp_gemm one = *g;
     one.m *= g->batch;

@@ -7,11 +7,6 @@
 
 #include "cpu/gemm/gemm_simd.h"
 #include "cpu/gemm/normal_tail_table.h"
-#ifdef __AVX512F__
-#include "cpu/simd/simd_avx512.h"
-#else
-#include "cpu/simd/simd_avx2.h"
-#endif
 
 #include "cpu/simd/activation_body.h"
 
@@ -38,21 +33,6 @@ SIMD_INLINE simd_f simd_activation(simd_f x, const amp_gemm_activation activatio
                                    const amp_dtype c_dtype) {
     if (activation == AMP_GEMM_GELU_ERF && c_dtype == AMP_BF16) return (simd_f)simd_gelu_to_bf16((vf)x);
     return (simd_f)v_activated((vf)x, activation, numbers);
-}
-
-/* Two vectors that lie together: a whole line of bf16. */
-SIMD_INLINE void simd_store_pair(void *c, amp_dtype dtype, int64_t i, simd_f low, simd_f high) {
-#ifdef __AVX512BF16__
-    /* vcvtne2ps2bf16 takes subnormals for zeros: they are left to integers, where there are any */
-    const __mmask16 tiny =
-        _mm512_fpclass_ps_mask((__m512)low, SUBNORMAL) | _mm512_fpclass_ps_mask((__m512)high, SUBNORMAL);
-    if (dtype == AMP_BF16 && __builtin_expect(tiny == 0, 1)) {
-        _mm512_storeu_si512((uint16_t *)c + i, (__m512i)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low));
-        return;
-    }
-#endif
-    simd_store(c, dtype, i, SIMD_LANES, low);
-    simd_store(c, dtype, i + SIMD_LANES, SIMD_LANES, high);
 }
 
 /* One column of vectors, or of pairs of them. The activation is a constant of each call: the loop is compiled once for

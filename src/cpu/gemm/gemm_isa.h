@@ -119,7 +119,8 @@ typedef struct amp_gemm_isa {
     void (*unpack_b)(const void *packed, float *to, int64_t blocks);
     const struct amp_gemm_isa *many; /* NULL, or what is taken instead, with tiles of the same rows and panels, … */
     int64_t many_rows;               /* … where a thread has so many rows */
-    const struct amp_gemm_isa *wide; /* NULL, or whose `direct` takes products over windows, widened to f32 */
+    const struct amp_gemm_isa *wide; /* NULL, or whose `direct` takes products over windows, widened to f32: A tile by
+                                      * tile, B as `many` unpacks it */
     bool finishes_late;              /* a tile is finished when the next has been stored: see gemm_amx.c */
     bool
         stores; /* tiles finish what has nothing but a bias: from the registers, or (AVX2: all but whole f32) from `c` */
@@ -158,9 +159,6 @@ bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 /* What happens to the sums of a tile's columns from `column` on, which go to `c`. */
 amp_gemm_finish amp_gemm_direct_finish(const amp_gemm_direct *t, int64_t column, char *c);
-/* The same as direct for one that is widened for `isa->wide`; called by amp_gemm_run. */
-bool amp_gemm_is_widened(const amp_gemm *g, const amp_gemm_isa *isa);
-amp_status amp_gemm_run_widened(const amp_gemm *g, const amp_gemm_isa *isa);
 
 /* Tiles of a kernel with 28 vector accumulators of 16 columns, two per row and panel, or one per row where no more than
  * 16 columns are wanted: all (rows, panels, vectors), and the max_panels that goes with them. */

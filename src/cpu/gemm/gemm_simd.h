@@ -11,6 +11,9 @@
 #include "cpu/gemm/gemm_scalar.h"
 #ifdef __AVX512F__
 #include "cpu/gemm/gemm_transpose_avx512.h"
+#include "cpu/simd/simd_avx512.h"
+#else
+#include "cpu/simd/simd_avx2.h"
 #endif
 
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed between functions of one file only */
@@ -37,9 +40,15 @@ SIMD_INLINE simd_f simd_select(simd_i mask, simd_f yes, simd_f no) {
     return (simd_f)((mask & (simd_i)yes) | (~mask & (simd_i)no));
 }
 
-/* Rounds to bf16, nearest even; the result is in the upper halves, the lower halves are rubbish. NaN is made quiet. */
+/* Rounds to bf16, nearest even, what is no NaN; the result is in the upper halves, the lower halves are rubbish. */
+SIMD_INLINE simd_u simd_even_bf16(simd_f x) {
+    const simd_u u = (simd_u)x;
+    return u + 0x7fffu + (u >> 16 & 1u);
+}
+
+/* The same of anything. NaN is made quiet. */
 SIMD_INLINE simd_u simd_round_bf16(simd_f x) {
-    const simd_u u = (simd_u)x, even = u + 0x7fffu + (u >> 16 & 1u);
+    const simd_u u = (simd_u)x, even = simd_even_bf16(x);
 #ifdef __AVX512F__
     const __mmask16 nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
     return (simd_u)_mm512_mask_or_epi32((__m512i)even, nan, (__m512i)u, _mm512_set1_epi32(0x400000));
@@ -119,6 +128,28 @@ SIMD_INLINE void simd_store(void *p, amp_dtype dtype, int64_t i, int count, simd
         *(simd_f_any *)at = x;
     else
         simd_store_bf16(at, x);
+}
+
+/* Two vectors that lie together: with AVX-512 a whole line of bf16. */
+SIMD_INLINE void simd_store_pair(void *c, amp_dtype dtype, int64_t i, simd_f low, simd_f high) {
+#ifdef __AVX512BF16__
+    /* vcvtne2ps2bf16 takes subnormals for zeros: they are left to integers, where there are any */
+    const __mmask16 tiny =
+        _mm512_fpclass_ps_mask((__m512)low, SUBNORMAL) | _mm512_fpclass_ps_mask((__m512)high, SUBNORMAL);
+    if (dtype == AMP_BF16 && __builtin_expect(tiny == 0, 1)) {
+        _mm512_storeu_si512((uint16_t *)c + i, (__m512i)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low));
+        return;
+    }
+#elif !defined(__AVX512F__)
+    if (dtype == AMP_BF16 && __builtin_expect(!_mm256_movemask_ps(_mm256_cmp_ps(low, high, _CMP_UNORD_Q)), 1)) {
+        const __m256i first = (__m256i)(simd_even_bf16(low) >> 16), second = (__m256i)(simd_even_bf16(high) >> 16);
+        const __m256i by_halves = _mm256_packus_epi32(first, second);
+        _mm256_storeu_si256((__m256i *)((uint16_t *)c + i), _mm256_permute4x64_epi64(by_halves, 0xd8));
+        return;
+    }
+#endif
+    simd_store(c, dtype, i, SIMD_LANES, low);
+    simd_store(c, dtype, i + SIMD_LANES, SIMD_LANES, high);
 }
 
 /* For amp_gemm_isa.end: what was streamed is seen by whoever is told that it is there. */

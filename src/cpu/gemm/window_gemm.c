@@ -23,11 +23,14 @@ enum {
     GROUP_B_BYTES = 320 * 1024, /* panels of B that a chunk of tiles meets while they are in L2 */
     CHUNK_A_BYTES = 256 * 1024, /* what the tiles of a chunk read of A */
     REPEAT_BYTES = 16 * 1024,   /* of A, and of C, in tiles in a row that are one call */
+    LINES_BYTES = 64 * 1024,    /* of a copy in lines, converted, for such tiles */
     ALIAS_BYTES = 4096,         /* rows that far apart meet in one set of L1 */
     ROWS_B_BYTES = 16 * 1024,   /* of all of B: C is written row by row, its lines whole */
     FETCH_B_BYTES = 32 * 1024,  /* of a tile's B: beyond, it comes from L2 each time */
     NEAR_BYTES = 512 * 1024,    /* of C, in L2 */
     SMALL_BYTES = 64,           /* a copy may read so much at a time, within the image */
+    LEAST_WIDE_ROWS = 24,       /* that pay for unpacking B */
+    ROUNDED = 512               /* values of A that are rounded at a time */
 };
 
 /* How a tile's values are reached. */
@@ -42,24 +45,28 @@ typedef struct plan {
     const amp_gemm_window *w;
     const amp_gemm_isa *isa;
     amp_convert_function *convert; /* NULL: A has the product's type */
-    int64_t size, source_size;     /* of an element of the product's A, and of the image */
-    int64_t run_bytes;             /* of the values of a run, without padding */
-    int64_t row_bytes[3];          /* from row to row, by place */
-    bool readable;                 /* the image as it lies, as far as windows are within it */
-    bool dense;                    /* windows of one pixel each that lie together: tiles of them are copied as one */
+    amp_convert_function *round;   /* NULL, or what comes before that: A is f32, and the product one of bf16 in f32 */
+    void (*unpack_b)(const void *packed, float *to, int64_t blocks); /* NULL: B is packed in the product's type */
+    int64_t size, source_size; /* of an element of the product's A, and of the image */
+    int64_t run_bytes;         /* of the values of a run, without padding */
+    int64_t row_bytes[3];      /* from row to row, by place */
+    bool readable;             /* the image as it lies, as far as windows are within it */
+    bool dense;                /* windows of one pixel each that lie together: tiles of them are copied as one */
     int64_t runs;
-    place copies;                 /* how what cannot be read in the image is copied */
-    int64_t line_pixels;          /* of a copy in lines */
-    int64_t copy_bytes;           /* of one tile */
+    place copies;        /* how what cannot be read in the image is copied */
+    int64_t copy_tiles;  /* tiles in a row that have one copy, at most */
+    int64_t line_pixels; /* of a copy in lines */
+    int64_t copy_bytes;
     const char *image_end;        /* behind the last value of A */
     int rows, tile_panels;        /* of a tile */
     int64_t tiles_of_line, tiles; /* of one matrix */
     int64_t panels, panel_bytes, group, chunk;
-    int64_t most_repeats;
-    bool far;     /* C does not stay in L2 */
-    bool by_rows; /* all of B is in L1: C is written row by row */
-    bool fused;   /* there is more to do with the sums than to add the bias, and relu */
-    bool relu;    /* of what a tile stored */
+    int64_t packed_panel_bytes; /* of B as it is given */
+    int64_t most_repeats;       /* tiles in a row, where they lie, that are one call */
+    bool far;                   /* C does not stay in L2 */
+    bool by_rows;               /* all of B is in L1: C is written row by row */
+    bool fused;                 /* there is more to do with the sums than to add the bias, and relu */
+    bool relu;                  /* of what a tile stored */
     int threads, grid_m, grid_n;
     size_t scratch_bytes; /* of a thread */
 } plan;
@@ -84,14 +91,11 @@ static int64_t round_up(int64_t a, int64_t unit) {
 
 /* ---- Plan ----------------------------------------------------------------------------------------------------- */
 
-/* Runs of whole steps. */
-static bool suits_steps(const amp_gemm_window *w, bool paired) {
-    return paired ? amp_gemm_window_run(w) % 2 == 0 : w->run_padding == 0;
-}
-
 AMP_HOT bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa) {
-    return isa->direct && g->window && g->k > 0 && (isa->direct_k == 0 || g->k <= isa->direct_k) &&
-           suits_steps(g->window, !isa->b_f32) && (g->a_dtype == AMP_F32 || !isa->b_f32);
+    const amp_gemm_isa *tiles = isa->wide ? isa->wide : isa;
+    return tiles->direct && g->window && g->k > 0 && (tiles->direct_k == 0 || g->k <= tiles->direct_k) &&
+           (tiles->b_f32 || amp_gemm_window_run(g->window) % 2 == 0) && (g->a_dtype == AMP_F32 || !isa->b_f32) &&
+           (!isa->wide || g->m >= LEAST_WIDE_ROWS);
 }
 
 /* Rows that are pixels one behind the other, of another type, and not so far apart that they meet in one set of L1. */
@@ -107,15 +111,11 @@ static void choose_runs(plan *p) {
     const amp_gemm_window *w = p->w;
     p->run_bytes = w->run_taps * w->channels * p->size;
     p->runs = w->taps[0] * w->taps[1] * (w->taps[2] / w->run_taps);
-    p->line_pixels = (p->rows - 1) * w->stride[2] + (w->taps[2] - 1) * w->dilation[2] + 1;
-    p->copies = w->stride[2] < (w->taps[2] - 1) * w->dilation[2] + 1 ? IN_LINES : IN_ROWS;
     p->row_bytes[IN_IMAGE] = w->stride[2] * w->step[2] * p->size;
     p->row_bytes[IN_LINES] = w->stride[2] * w->channels * p->size;
     p->row_bytes[IN_ROWS] = round_up(p->g->k * p->size, 64) + 64; /* rows begin in different sets of L1 */
     p->dense = is_dense(p);
     if (p->dense) p->row_bytes[IN_ROWS] = p->run_bytes;
-    const int64_t in_lines = w->taps[0] * w->taps[1] * p->line_pixels * w->channels * p->size;
-    p->copy_bytes = round_up(p->copies == IN_LINES ? in_lines : p->rows * p->row_bytes[IN_ROWS], 64) + 64;
     p->readable =
         !p->convert && (w->run_taps == 1 || w->step[2] == w->channels) && p->row_bytes[IN_IMAGE] % ALIAS_BYTES != 0;
     int64_t last = (p->g->batch - 1) * p->g->a_batch_stride +
@@ -142,29 +142,63 @@ static void choose_grid(plan *p) {
     }
 }
 
+static void choose_repeats(plan *p) {
+    const int64_t of_c = p->g->c_dtype == AMP_F32 ? 4 : 2;
+    p->far = p->g->m * p->g->n * of_c > NEAR_BYTES;
+    p->by_rows = p->panels * p->panel_bytes <= ROWS_B_BYTES;
+    p->most_repeats = REPEAT_BYTES / (p->rows * p->g->k * p->size);
+    /* A line of C that two calls share is still in L1 for the second. */
+    const int64_t shared = REPEAT_BYTES / (p->rows * p->g->n * of_c);
+    if (!p->by_rows && p->panels > p->tile_panels && shared < p->most_repeats) p->most_repeats = shared;
+}
+
+static int64_t between(int64_t least, int64_t x, int64_t most) {
+    return x < least ? least : x > most ? most : x;
+}
+
+/* In lines, if that is less: what windows share is there once. Tiles in a row share a copy if it converts. */
+static void choose_copies(plan *p) {
+    const amp_gemm_window *w = p->w;
+    const int64_t pixels = w->taps[0] * w->taps[1] * w->channels * p->size; /* of all lines, above each other */
+    const int64_t reach = (w->taps[2] - 1) * w->dilation[2] + 1, step = p->rows * w->stride[2];
+    const int64_t fit = p->convert ? (LINES_BYTES / pixels - reach + w->stride[2]) / step : 1;
+    p->copy_tiles = between(1, fit, p->tiles_of_line);
+    p->line_pixels = (p->copy_tiles * p->rows - 1) * w->stride[2] + reach;
+    p->copies = p->line_pixels < p->copy_tiles * p->rows * w->taps[2] ? IN_LINES : IN_ROWS;
+    if (p->copies == IN_ROWS) p->copy_tiles = p->dense ? between(1, p->most_repeats, p->tiles_of_line) : 1;
+    const int64_t in_lines = pixels * p->line_pixels, in_rows = p->copy_tiles * p->rows * p->row_bytes[IN_ROWS];
+    p->copy_bytes = round_up(p->copies == IN_LINES ? in_lines : in_rows, 64) + 64;
+}
+
 static void choose_chunk(plan *p) {
     const int64_t panels = divide_up(p->panels, p->grid_n), fit = GROUP_B_BYTES / p->panel_bytes;
     p->group = fit < p->tile_panels ? p->tile_panels : fit / p->tile_panels * p->tile_panels;
     p->chunk = p->group >= panels ? 1 : CHUNK_A_BYTES / p->copy_bytes;
     if (p->chunk < 1) p->chunk = 1;
-    p->most_repeats = REPEAT_BYTES / (p->rows * p->g->k * p->size);
-    if (p->dense && p->chunk < p->most_repeats) p->chunk = p->most_repeats;
-    /* A line of C that two calls share is still in L1 for the second. */
-    p->far = p->g->m * p->g->n * (p->g->c_dtype == AMP_F32 ? 4 : 2) > NEAR_BYTES;
-    const int64_t shared = REPEAT_BYTES / (p->rows * p->g->n * (p->g->c_dtype == AMP_F32 ? 4 : 2));
-    p->by_rows = p->panels * p->panel_bytes <= ROWS_B_BYTES;
-    if (!p->by_rows && p->panels > p->tile_panels && shared < p->most_repeats) p->most_repeats = shared;
 }
 
-static amp_status make_plan(plan *p) {
+static amp_status get_convert(amp_dtype from, amp_dtype to, amp_convert_function **convert) {
+    *convert = (amp_convert_function *)amp_kernel_get(AMP_KERNEL_CONVERT, from, to);
+    return *convert ? AMP_OK : amp_last_status();
+}
+
+/* Whose tiles, over what of A and B. Widened, a product of two bf16 is exact in f32: the bits are those of the narrow
+ * ISA's packed product. */
+static amp_status choose_types(plan *p, const amp_gemm_isa *isa) {
+    const amp_dtype a = p->g->a_dtype, rounded = isa->b_f32 ? AMP_F32 : AMP_BF16;
+    p->isa = isa->wide ? isa->wide : isa;
+    p->size = p->isa->b_f32 ? 4 : 2;
+    p->source_size = a == AMP_F32 ? 4 : 2;
+    if (isa->wide) p->unpack_b = isa->many->unpack_b;
+    if (isa->wide) AMP_TRY(get_convert(AMP_BF16, AMP_F32, &p->convert));
+    if (a != rounded) AMP_TRY(get_convert(AMP_F32, AMP_BF16, isa->wide ? &p->round : &p->convert));
+    return AMP_OK;
+}
+
+static amp_status make_plan(plan *p, const amp_gemm_isa *isa) {
     const amp_gemm *g = p->g;
     const amp_gemm_window *w = p->w;
-    p->size = p->isa->b_f32 ? 4 : 2;
-    p->source_size = g->a_dtype == AMP_F32 ? 4 : 2;
-    if (p->size != p->source_size) {
-        p->convert = (amp_convert_function *)amp_kernel_get(AMP_KERNEL_CONVERT, AMP_F32, AMP_BF16);
-        if (!p->convert) return amp_last_status();
-    }
+    AMP_TRY(choose_types(p, isa));
     p->tiles_of_line = divide_up(w->out[2], p->isa->max_rows);
     p->rows = (int)divide_up(w->out[2], p->tiles_of_line);
     p->tiles_of_line = divide_up(w->out[2], p->rows);
@@ -172,7 +206,10 @@ static amp_status make_plan(plan *p) {
     p->tile_panels = p->isa->max_panels[p->rows];
     p->panels = divide_up(g->n, AMP_GEMM_BLOCK);
     p->panel_bytes = divide_up(g->k, AMP_GEMM_BLOCK) * AMP_GEMM_BLOCK_VALUES * p->size;
+    p->packed_panel_bytes = p->unpack_b ? p->panel_bytes / 2 : p->panel_bytes;
     choose_runs(p);
+    choose_repeats(p);
+    choose_copies(p);
     choose_grid(p);
     choose_chunk(p);
     return AMP_OK;
@@ -201,10 +238,23 @@ static origin origin_of(const plan *p, const tile *t, int64_t column) {
     };
 }
 
+static void convert_values(const plan *p, char *to, const char *from, int64_t values) {
+    uint16_t rounded[ROUNDED];
+    if (!p->round) {
+        p->convert(to, from, values);
+        return;
+    }
+    for (int64_t i = 0, some; i < values; i += some) {
+        some = values - i < ROUNDED ? values - i : ROUNDED;
+        p->round(rounded, from + i * p->source_size, some);
+        p->convert(to + i * p->size, rounded, some);
+    }
+}
+
 /* Values that lie together. A little more than asked for may be written: room is left, and what follows comes after. */
 static void put(const plan *p, char *to, const char *from, int64_t values) {
     if (p->convert) {
-        p->convert(to, from, values);
+        convert_values(p, to, from, values);
         return;
     }
     int64_t bytes = values * p->size;
@@ -243,7 +293,7 @@ static char *put_pixels(const plan *p, char *to, const origin *o, int64_t d, int
 static void copy_lines(const plan *p, const tile *t, char *to) {
     const amp_gemm_window *w = p->w;
     const origin o = origin_of(p, t, t->first);
-    const int64_t pixels = (t->rows - 1) * w->stride[2] + (w->taps[2] - 1) * w->dilation[2] + 1;
+    const int64_t pixels = (t->repeat * t->rows - 1) * w->stride[2] + (w->taps[2] - 1) * w->dilation[2] + 1;
     for (int64_t i = 0; i < w->taps[0] * w->taps[1]; i++) {
         const int64_t d = o.at[0] + i / w->taps[1] * w->dilation[0], h = o.at[1] + i % w->taps[1] * w->dilation[1];
         if (d < 0 || d >= w->in[0] || h < 0 || h >= w->in[1]) continue; /* left out of the runs */
@@ -277,11 +327,13 @@ static bool is_readable(const plan *p, const tile *t) {
     return p->readable && x >= 0 && last + (w->run_padding > 0) < w->in[2];
 }
 
-/* Whole tiles of this line that follow, can be read like this one, and are below `end`. */
+/* Whole tiles of this line that follow, can be read like this one, and are below `end`: no more than one call, or one
+ * copy, can take. */
 static int64_t count_repeats(const plan *p, const tile *t, int64_t index, int64_t end) {
+    const int64_t most = t->place == IN_IMAGE ? p->most_repeats : p->copy_tiles;
     tile next = *t;
     int64_t n = 1;
-    for (; n < p->most_repeats && index + n < end; n++) {
+    for (; n < most && index + n < end; n++) {
         next.first += p->rows;
         if (next.first + p->rows > p->w->out[2] || (t->place == IN_IMAGE && !is_readable(p, &next))) break;
     }
@@ -291,10 +343,10 @@ static int64_t count_repeats(const plan *p, const tile *t, int64_t index, int64_
 static void copy_dense(const plan *p, const tile *t, char *to) {
     const origin o = origin_of(p, t, t->first);
     const int64_t first = o.at[0] * p->w->step[0] + o.at[1] * p->w->step[1] + o.at[2] * p->w->step[2];
-    p->convert(to, o.image + first * p->source_size, t->repeat * t->rows * p->w->channels);
+    convert_values(p, to, o.image + first * p->source_size, t->repeat * t->rows * p->w->channels);
 }
 
-/* Returns how many tiles it stands for; `scratch` has room for copies of those below `end`. */
+/* Returns how many tiles it stands for, all below `end`; `scratch` has room for a copy. */
 static int64_t prepare_tile(const plan *p, int64_t index, int64_t end, char *scratch, tile *t) {
     const amp_gemm_window *w = p->w;
     *t = (tile){.first = index * p->rows, .repeat = 1, .a = scratch};
@@ -309,7 +361,7 @@ static int64_t prepare_tile(const plan *p, int64_t index, int64_t end, char *scr
     const origin o = origin_of(p, t, t->first);
     t->at[0] = o.at[0];
     t->at[1] = o.at[1];
-    if ((t->place == IN_IMAGE || p->dense) && t->rows == p->rows) t->repeat = count_repeats(p, t, index, end);
+    if (t->rows == p->rows) t->repeat = count_repeats(p, t, index, end);
     if (p->dense)
         copy_dense(p, t, scratch);
     else if (t->place == IN_ROWS)
@@ -387,7 +439,9 @@ amp_gemm_finish amp_gemm_direct_finish(const amp_gemm_direct *t, int64_t column,
     return f;
 }
 
-static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t last_panel, amp_gemm_stretch *runs) {
+/* `b`: the first of these panels. */
+static void run_tile(const plan *p, const tile *t, const char *b, int64_t first_panel, int64_t last_panel,
+                     amp_gemm_stretch *runs) {
     const amp_gemm *g = p->g;
     const amp_gemm_window *w = p->w;
     const int64_t place = t->line * g->c_line_stride + t->first * g->c_row_stride;
@@ -397,7 +451,7 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
         .runs = runs,
         .run_count = list_runs(p, t, runs),
         .steps = divide_up(t->place == IN_ROWS ? g->k * p->size : p->run_bytes, STEP),
-        .half_step = t->place != IN_ROWS && w->run_padding > 0,
+        .half_step = t->place != IN_ROWS && p->size == 2 && w->run_padding > 0,
         .b_panel_bytes = p->panel_bytes,
         .rows = t->rows,
         .repeat = t->repeat,
@@ -415,7 +469,7 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
         const int64_t wide = d.panels * AMP_GEMM_BLOCK, whole = columns / wide;
         d.columns = (int)(columns < wide ? columns : wide);
         d.groups = !p->by_rows || whole < 1 ? 1 : whole < panels / d.panels ? whole : panels / d.panels;
-        d.b = (const char *)g->b + t->item * g->b_batch_stride + n * p->panel_bytes;
+        d.b = b + (n - first_panel) * p->panel_bytes;
         d.c = (void *)element(g->c, g->c_dtype, t->item * g->c_batch_stride + place + column);
         if (p->fused) {
             epilogue = epilogue_of(g, t, column);
@@ -433,39 +487,64 @@ static void run_tile(const plan *p, const tile *t, int64_t first_panel, int64_t 
 static size_t scratch_copies(const plan *p) {
     return (size_t)(p->chunk * p->copy_bytes);
 }
+static size_t scratch_panels(const plan *p) {
+    const int64_t most = divide_up(p->panels, p->tile_panels) * p->tile_panels;
+    return p->unpack_b ? (size_t)((p->group < most ? p->group : most) * p->panel_bytes) : 0;
+}
 static size_t scratch_tiles(const plan *p) {
     return (size_t)p->chunk * sizeof(tile);
 }
 
-/* Part `part` of the grid. Scratch holds the copies of a chunk, its tiles, and the runs of one. */
+/* Panels of B in the product's type; `room` has those that were asked for last. */
+typedef struct unpacked {
+    char *room;
+    int64_t item, begin, end;
+} unpacked;
+
+static const char *obtain_panels(const plan *p, unpacked *u, int64_t item, int64_t begin, int64_t end) {
+    const char *b = (const char *)p->g->b + item * p->g->b_batch_stride + begin * p->packed_panel_bytes;
+    if (!p->unpack_b) return b;
+    if (u->item == item && u->begin == begin && u->end == end) return u->room;
+    p->unpack_b(b, (float *)(void *)u->room, (end - begin) * divide_up(p->g->k, AMP_GEMM_BLOCK));
+    *u = (unpacked){u->room, item, begin, end};
+    return u->room;
+}
+
+/* The next tiles before `end`, of one matrix: those of a chunk. */
+static int64_t prepare_chunk(const plan *p, int64_t *next, int64_t end, char *copies, tile *tiles) {
+    const int64_t of_item = (*next / p->tiles + 1) * p->tiles;
+    int64_t count = 0;
+    if (end > of_item) end = of_item;
+    for (; count < p->chunk && *next < end; count++)
+        *next += prepare_tile(p, *next, end, copies + count * p->copy_bytes, &tiles[count]);
+    return count;
+}
+
+/* Part `part` of the grid. Scratch holds the copies of a chunk, panels of B, the chunk's tiles, and the runs of one. */
 static void run_part(const plan *p, int part, char *scratch) {
     char *const copies = scratch;
-    tile *const tiles = (tile *)(scratch + scratch_copies(p));
-    amp_gemm_stretch *const runs = (amp_gemm_stretch *)(scratch + scratch_copies(p) + scratch_tiles(p));
+    unpacked b = {.room = copies + scratch_copies(p)};
+    tile *const tiles = (tile *)(b.room + scratch_panels(p));
+    amp_gemm_stretch *const runs = (amp_gemm_stretch *)((char *)tiles + scratch_tiles(p));
     const amp_range mine = amp_parallel_part(p->tiles * p->g->batch, 1, part / p->grid_n, p->grid_m);
     const amp_range panels = amp_parallel_part(p->panels, p->tile_panels, part % p->grid_n, p->grid_n);
     for (int64_t next = mine.begin; next < mine.end;) {
-        int64_t count = 0, copied = 0;
-        for (; copied < p->chunk && next < mine.end; count++) {
-            const int64_t room = next + p->chunk - copied, end = p->dense && room < mine.end ? room : mine.end;
-            const int64_t some = prepare_tile(p, next, end, copies + copied * p->copy_bytes, &tiles[count]);
-            copied += p->dense ? some : 1;
-            next += some;
-        }
+        const int64_t count = prepare_chunk(p, &next, mine.end, copies, tiles);
         for (int64_t n = panels.begin; n < panels.end; n += p->group) {
             const int64_t end = n + p->group < panels.end ? n + p->group : panels.end;
-            for (int64_t i = 0; i < count; i++) run_tile(p, &tiles[i], n, end, runs);
+            const char *of_group = obtain_panels(p, &b, tiles[0].item, n, end);
+            for (int64_t i = 0; i < count; i++) run_tile(p, &tiles[i], of_group, n, end, runs);
         }
     }
 }
 
 amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa) {
-    plan p = {.g = g, .w = g->window, .isa = isa};
+    plan p = {.g = g, .w = g->window};
     p.fused = amp_gemm_is_fused(g);
     p.relu = !p.fused && g->activation == AMP_GEMM_RELU;
-    AMP_TRY(make_plan(&p));
-    p.scratch_bytes =
-        (scratch_copies(&p) + scratch_tiles(&p) + (size_t)p.runs * sizeof(amp_gemm_stretch) + 63) / 64 * 64;
+    AMP_TRY(make_plan(&p, isa));
+    const size_t lists = scratch_tiles(&p) + (size_t)p.runs * sizeof(amp_gemm_stretch);
+    p.scratch_bytes = (scratch_copies(&p) + scratch_panels(&p) + lists + 63) / 64 * 64;
     char *scratch = amp_alloc((size_t)p.threads * p.scratch_bytes);
     if (!scratch) return amp_fail(AMP_ERROR_MEMORY, "gemm: no memory for %zu bytes of scratch", p.scratch_bytes);
     if (p.threads == 1) { /* a region of one thread costs what a small product does */

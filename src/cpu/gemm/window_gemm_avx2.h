@@ -78,28 +78,48 @@ static inline __attribute__((always_inline)) void direct_sums(const amp_gemm_dir
     }
 }
 
-/* Columns of a tile from `column` on; true: they are in C, else in `tile`, of that pitch. */
+/* To C, from the registers. */
+static inline __attribute__((always_inline)) void direct_store(const amp_gemm_direct *t, const __m256 acc[12],
+                                                               int64_t first, char *c, const int rows,
+                                                               const int vectors, const amp_dtype dtype) {
+    simd_f bias[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+        bias[v] = t->bias ? simd_load(t->bias, t->bias_dtype, first + v * 8, 1, 8) : simd_set(0.0f);
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; r++) {
+        simd_f sums[4];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            const simd_f sum = (simd_f)acc[r * vectors + v];
+            sums[v] = t->bias ? sum + bias[v] : sum;
+        }
+#pragma GCC unroll 2
+        for (int v = 0; v + 1 < vectors; v += 2)
+            simd_store_pair(c, dtype, r * t->c_row_stride + v * 8, sums[v], sums[v + 1]);
+        if (vectors == 1) simd_store(c, dtype, r * t->c_row_stride, 8, sums[0]);
+    }
+}
+
+/* Columns of a tile from `column` on; true: they are in C, which is at `c`, else in `tile`, of that pitch. */
 static inline __attribute__((always_inline)) bool direct_strip(const amp_gemm_direct *t, const char *a, int64_t first,
-                                                               int column, float *c, float *tile, int pitch,
+                                                               int column, char *c, float *tile, int pitch,
                                                                const int rows, const int vectors) {
     __m256 acc[12];
     const int64_t at = first + column;
     const char *const b = t->b + at / AMP_GEMM_BLOCK * t->b_panel_bytes + at % AMP_GEMM_BLOCK * 4;
     direct_sums(t, a, b, acc, rows, vectors);
-    const bool to_c = c && t->columns - column >= vectors * 8;
-    float *const to = to_c ? c + column : tile + column;
-    const int64_t stride = to_c ? t->c_row_stride : pitch;
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) {
-        const bool adds = to_c && t->bias;
-        const __m256 bias = adds ? (__m256)simd_load(t->bias, t->bias_dtype, at + v * 8, 1, 8) : _mm256_setzero_ps();
-#pragma GCC unroll 6
-        for (int r = 0; r < rows; r++) {
-            const __m256 sum = acc[r * vectors + v];
-            _mm256_storeu_ps(to + r * stride + v * 8, adds ? _mm256_add_ps(sum, bias) : sum);
-        }
+    if (!t->epilogue && t->columns - column >= vectors * 8) {
+        if (t->c_dtype == AMP_F32)
+            direct_store(t, acc, at, c + column * 4, rows, vectors, AMP_F32);
+        else
+            direct_store(t, acc, at, c + column * 2, rows, vectors, AMP_BF16);
+        return true;
     }
-    return to_c;
+#pragma GCC unroll 12
+    for (int i = 0; i < rows * vectors; i++)
+        _mm256_storeu_ps(tile + column + i / vectors * pitch + i % vectors * 8, acc[i]);
+    return false;
 }
 
 /* One tile, at `c` in the result. `first`: its first column, of those that `t` speaks of. */
@@ -107,14 +127,13 @@ static inline __attribute__((always_inline)) void direct_tile(const amp_gemm_dir
                                                               char *c, const int rows, const int vectors) {
     _Alignas(64) float tile[6 * 2 * AMP_GEMM_BLOCK];
     const int pitch = t->panels * AMP_GEMM_BLOCK;
-    float *const plain = !t->epilogue && t->c_dtype == AMP_F32 ? (float *)(void *)c : NULL;
     int stored = 0;
     for (int column = 0; column < t->columns; column += vectors * 8) {
         bool to_c = false;
         if (vectors == 2 && t->columns - column <= 8)
-            to_c = direct_strip(t, a, first, column, plain, tile, pitch, rows, 1);
+            to_c = direct_strip(t, a, first, column, c, tile, pitch, rows, 1);
         else
-            to_c = direct_strip(t, a, first, column, plain, tile, pitch, rows, vectors);
+            to_c = direct_strip(t, a, first, column, c, tile, pitch, rows, vectors);
         if (to_c) stored = t->columns - column < vectors * 8 ? t->columns : column + vectors * 8;
     }
     if (stored >= t->columns) return;

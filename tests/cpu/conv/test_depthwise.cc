@@ -58,7 +58,7 @@ Problem random_problem(Random *r, bool half) {
     p.images = r->from(1, 2);
     w.channels = r->from(1, 70);
     for (int d = 0; d < 3; d++) {
-        w.taps[d] = d == 0 ? r->from(1, 2) : r->from(1, 5);
+        w.taps[d] = r->from(1, d == 0 ? 2 : d == 1 ? 5 : 7);
         w.in[d] = r->from(1, d == 2 ? 21 : 4);
         w.stride[d] = r->from(1, d == 2 && r->from(0, 3) == 0 ? 3 : 2);
         w.dilation[d] = r->from(0, 4) ? 1 : 2;

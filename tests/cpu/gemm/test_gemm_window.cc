@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <random>
 #include <string>
@@ -98,6 +99,24 @@ void fill(T *data, const Image &image, Random *r) {
     }
 }
 
+/* One for each column, in either type. */
+struct Bias {
+    Bias(int64_t n, Random *r) {
+        for (int64_t i = 0; i < n; i++) f32.push_back(r->value()), bf16.push_back(amp_bf16_from_f32(f32.back()));
+    }
+    std::vector<float> f32;
+    std::vector<uint16_t> bf16;
+};
+
+/* What is done with the sums: stored or rounded, with a bias or without, relu. */
+void set_rest(amp_gemm *g, const Bias &bias, Random *r) {
+    g->c_dtype = r->from(0, 1) ? AMP_F32 : AMP_BF16;
+    g->activation = r->from(0, 2) ? AMP_GEMM_NONE : AMP_GEMM_RELU;
+    if (r->from(0, 1)) return;
+    g->bias_dtype = r->from(0, 1) ? AMP_F32 : AMP_BF16;
+    g->bias = g->bias_dtype == AMP_F32 ? static_cast<const void *>(bias.f32.data()) : bias.bf16.data();
+}
+
 void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool at_end, Random *r,
              int64_t columns = 0) {
     const amp_gemm_window &w = image.window;
@@ -118,17 +137,22 @@ void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool
     }
     const Packed packed(kernel->in, n, k, r);
     const int64_t gap = r->from(0, 1) * r->from(0, 9), line = w.out[2] * n + gap; /* between lines of the result */
-    std::vector<float> got(size_t(m / w.out[2] * line), 7), want(size_t(m * n), 8);
     amp_gemm g = {};
+    const Bias bias(n, r);
+    set_rest(&g, bias, r);
+    const size_t c_size = amp_dtype_size(g.c_dtype);
+    std::vector<char> got(size_t(m / w.out[2] * line) * c_size, 7), want(size_t(m * n) * c_size, 8);
+    const std::string untouched(c_size, 7);
     g.m = m, g.n = n, g.k = k, g.batch = 1, g.alpha = 1;
     g.a_dtype = dtype, g.a_column_stride = 1, g.a_row_stride = k, g.a = rows.data();
-    g.b = packed.data, g.c = want.data(), g.c_dtype = AMP_F32, g.c_row_stride = n;
+    g.b = packed.data, g.c = want.data(), g.c_row_stride = n;
     ASSERT_EQ(reinterpret_cast<amp_gemm_function *>(kernel->function)(&g), AMP_OK);
     g.a = memory.as(), g.a_row_stride = 0, g.window = &w, g.c = got.data(), g.c_line_stride = line;
     ASSERT_EQ(reinterpret_cast<amp_gemm_function *>(kernel->function)(&g), AMP_OK);
-    for (int64_t i = 0; i < int64_t(got.size()); i++) {
-        const float expected = i % line < w.out[2] * n ? want[size_t(i / line * w.out[2] * n + i % line)] : 7;
-        ASSERT_EQ(got[size_t(i)], expected) << "element " << i;
+    for (size_t i = 0; i < got.size() / c_size; i++) {
+        const size_t x = i % size_t(line), at = (i / size_t(line) * size_t(w.out[2] * n) + x) * c_size;
+        const char *expected = x < size_t(w.out[2] * n) ? &want[at] : untouched.data();
+        ASSERT_EQ(memcmp(&got[i * c_size], expected, c_size), 0) << "element " << i << " of " << c_size << " bytes";
     }
 }
 
@@ -160,6 +184,41 @@ TEST_P(GemmWindow, OfManyChannels) {
     for (bool at_end : {false, true}) {
         Random r{std::mt19937(7)};
         compare(kernel, image, kernel->in, at_end, &r);
+    }
+}
+
+/* A number that is none makes those sums none that meet it, rounded too. */
+TEST_P(GemmWindow, NotANumberStaysOne) {
+    const amp_kernel *kernel = amp_kernel_find(GetParam().c_str());
+    char reason[AMP_KERNEL_REASON_SIZE];
+    if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << reason;
+    enum { HEIGHT = 8, WIDTH = 16, CHANNELS = 32, COLUMNS = 40, PIXEL = 5 * WIDTH + 6 };
+    Random r{std::mt19937(5)};
+    const amp_gemm_window w = {{1, HEIGHT, WIDTH},
+                               {1, HEIGHT, WIDTH},
+                               {1, 3, 3},
+                               {1, 1, 1},
+                               {0, 1, 1},
+                               {1, 1, 1},
+                               CHANNELS,
+                               3,
+                               0,
+                               HEIGHT * WIDTH * CHANNELS,
+                               {HEIGHT * WIDTH * CHANNELS, WIDTH * CHANNELS, CHANNELS}};
+    std::vector<float> image(size_t(HEIGHT * WIDTH * CHANNELS));
+    for (float &x : image) x = r.value();
+    image[PIXEL * CHANNELS + 3] = std::numeric_limits<float>::quiet_NaN();
+    const Packed packed(kernel->in, COLUMNS, amp_gemm_window_k(&w), &r);
+    std::vector<uint16_t> c(size_t(HEIGHT * WIDTH * COLUMNS));
+    amp_gemm g = {};
+    g.m = HEIGHT * WIDTH, g.n = COLUMNS, g.k = amp_gemm_window_k(&w), g.batch = 1, g.alpha = 1;
+    g.a = image.data(), g.a_dtype = AMP_F32, g.window = &w, g.b = packed.data;
+    g.c = c.data(), g.c_dtype = AMP_BF16, g.c_row_stride = COLUMNS, g.c_line_stride = WIDTH * COLUMNS;
+    ASSERT_EQ(reinterpret_cast<amp_gemm_function *>(kernel->function)(&g), AMP_OK);
+    for (int i = 0; i < HEIGHT * WIDTH * COLUMNS; i++) {
+        const int x = i / COLUMNS % WIDTH, y = i / COLUMNS / WIDTH;
+        const bool meets = std::abs(x - PIXEL % WIDTH) <= 1 && std::abs(y - PIXEL / WIDTH) <= 1;
+        ASSERT_EQ(std::isnan(amp_f32_from_bf16(c[size_t(i)])), meets) << "pixel " << x << ", " << y;
     }
 }
 
@@ -229,6 +288,35 @@ TEST_P(GemmWindow, OfOnePixelEach) {
             image.images = 2;
             image.elements = 2 * image.window.image_stride;
             compare(kernel, image, AMP_F32, narrower == 0, &r, columns);
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
+/* Taps that are further from each other than a tile is long, at both ends outside of the image. */
+TEST_P(GemmWindow, OfTapsFarApart) {
+    const amp_kernel *kernel = amp_kernel_find(GetParam().c_str());
+    char reason[AMP_KERNEL_REASON_SIZE];
+    if (!amp_kernel_usable(kernel, reason)) GTEST_SKIP() << reason;
+    Random r = {std::mt19937(4)};
+    for (const int64_t dilation : {5, 19, 90}) {
+        for (const amp_dtype dtype : {AMP_F32, kernel->in}) {
+            SCOPED_TRACE("dilation " + std::to_string(dilation));
+            Image image = {};
+            image.window = {{1, 2, 101},
+                            {1, 2, 101},
+                            {1, 1, 3},
+                            {1, 1, 1},
+                            {0, 0, dilation},
+                            {1, 1, dilation},
+                            24,
+                            1,
+                            0,
+                            2 * 101 * 24,
+                            {2 * 101 * 24, 101 * 24, 24}};
+            image.images = 1;
+            image.elements = image.window.image_stride;
+            compare(kernel, image, dtype, dilation == 19, &r, 24);
             if (HasFatalFailure()) return;
         }
     }
