@@ -1,4 +1,5 @@
-/* bf16 GEMM on AVX2 and FMA: B up-converted in registers, or, for many rows, once in memory.
+/* bf16 GEMM on AVX2 and FMA: B up-converted in registers, or, for many rows, once in memory; over windows, as the
+ * product of f32, both.
  *
  * Formula:     c = rne(a_k · b_k + c), fused, in ascending k; then act(alpha · c + beta · r + bias). A bf16 value is
  *              the upper half of an f32: the even element of a pair is shifted up, the odd one is masked.

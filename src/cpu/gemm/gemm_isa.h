@@ -120,7 +120,7 @@ typedef struct amp_gemm_isa {
     const struct amp_gemm_isa *many; /* NULL, or what is taken instead, with tiles of the same rows and panels, … */
     int64_t many_rows;               /* … where a thread has so many rows */
     const struct amp_gemm_isa *wide; /* NULL, or whose `direct` takes products over windows, widened to f32: A tile by
-                                      * tile, B as `many` unpacks it */
+                                      * tile, B by the `unpack_b` of `many`, which there has to be */
     bool finishes_late;              /* a tile is finished when the next has been stored: see gemm_amx.c */
     bool
         stores; /* tiles finish what has nothing but a bias: from the registers, or (AVX2: all but whole f32) from `c` */
@@ -154,7 +154,7 @@ amp_gemm_finish amp_gemm_finish_of(const amp_gemm *g, int64_t item);
 
 /* Plans `g` for that ISA and runs it. */
 amp_status amp_gemm_run(const amp_gemm *g, const amp_gemm_isa *isa);
-/* The same for a product over windows that `isa->direct` can do; called by amp_gemm_run. */
+/* The same for a product over windows that `isa->direct` can do, or that of `isa->wide`; called by amp_gemm_run. */
 bool amp_gemm_is_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 amp_status amp_gemm_run_direct(const amp_gemm *g, const amp_gemm_isa *isa);
 /* What happens to the sums of a tile's columns from `column` on, which go to `c`. */

@@ -1,13 +1,14 @@
 /* Products over windows of an image that read the image where it lies: the rows of a tile are pixels of one line, an
  * even distance apart, and a window's values a few runs of memory. Where a window leaves the image, or the image is
- * of another type or badly laid out, the tile's part of it is copied first, with zeros around it.
+ * of another type or badly laid out, the tile's part of it is copied and converted first, with zeros around it. Packed
+ * panels of bf16 whose product is one of f32 are unpacked for the tiles that follow.
  *
  * Formula:     that of the ISA's `direct` tile, in ascending k over the window's runs: without an epilogue the same
  *              bits as over packed rows.
  * Accumulator: f32, in registers from the first k to the last; the tile is finished there.
  * Error bound: that of the ISA's kernel file.
  * ISA:         chosen by the caller (amp_gemm_isa); this file moves pointers.
- * Source:      none; figures of what was tried are in docs/benchmarks.md, Convolution. */
+ * Source:      none; figures of what was tried are in docs/benchmarks.md, Convolution, and docs/kernels.md. */
 #include <omp.h>
 #include <string.h>
 
@@ -29,7 +30,8 @@ enum {
     FETCH_B_BYTES = 32 * 1024,  /* of a tile's B: beyond, it comes from L2 each time */
     NEAR_BYTES = 512 * 1024,    /* of C, in L2 */
     SMALL_BYTES = 64,           /* a copy may read so much at a time, within the image */
-    LEAST_WIDE_ROWS = 24,       /* that pay for unpacking B */
+    LEAST_WIDE_ROWS = 24,       /* that pay for unpacking B, … */
+    UNPACK_TILES = 3,           /* … which costs a thread as much as so many tiles, about */
     ROUNDED = 512               /* values of A that are rounded at a time */
 };
 
@@ -53,10 +55,10 @@ typedef struct plan {
     bool readable;             /* the image as it lies, as far as windows are within it */
     bool dense;                /* windows of one pixel each that lie together: tiles of them are copied as one */
     int64_t runs;
-    place copies;        /* how what cannot be read in the image is copied */
-    int64_t copy_tiles;  /* tiles in a row that have one copy, at most */
-    int64_t line_pixels; /* of a copy in lines */
-    int64_t copy_bytes;
+    place copies;                 /* how what cannot be read in the image is copied */
+    int64_t copy_tiles;           /* tiles in a row that have one copy, at most */
+    int64_t line_pixels;          /* of a copy in lines */
+    int64_t copy_bytes;           /* of one copy */
     const char *image_end;        /* behind the last value of A */
     int rows, tile_panels;        /* of a tile */
     int64_t tiles_of_line, tiles; /* of one matrix */
@@ -124,7 +126,7 @@ static void choose_runs(plan *p) {
     p->image_end = (const char *)p->g->a + last * p->source_size;
 }
 
-/* Threads take tiles or panels, whichever shares them more evenly; tiles, if it is the same. */
+/* Threads take tiles or panels, whichever shares them more evenly; tiles, if it is the same. Each unpacks its panels. */
 static void choose_grid(plan *p) {
     const amp_gemm *g = p->g;
     const double work = (double)g->m * (double)g->n * (double)g->k * (double)g->batch;
@@ -134,7 +136,7 @@ static void choose_grid(plan *p) {
     for (int n = 1; n <= p->threads; n++) {
         if (p->threads % n) continue;
         const int m = p->threads / n;
-        const int64_t cost = divide_up(tiles, m) * divide_up(panels, n);
+        const int64_t cost = (divide_up(tiles, m) + (p->unpack_b ? UNPACK_TILES : 0)) * divide_up(panels, n);
         if (cost >= best) continue;
         best = cost;
         p->grid_m = m;
@@ -156,17 +158,18 @@ static int64_t between(int64_t least, int64_t x, int64_t most) {
     return x < least ? least : x > most ? most : x;
 }
 
-/* In lines, if that is less: what windows share is there once. Tiles in a row share a copy if it converts. */
+/* In lines, where windows share pixels; converted only if that is less work. Tiles in a row share such a copy. */
 static void choose_copies(plan *p) {
     const amp_gemm_window *w = p->w;
-    const int64_t pixels = w->taps[0] * w->taps[1] * w->channels * p->size; /* of all lines, above each other */
+    const int64_t column_bytes = w->taps[0] * w->taps[1] * w->channels * p->size; /* a pixel of each line */
     const int64_t reach = (w->taps[2] - 1) * w->dilation[2] + 1, step = p->rows * w->stride[2];
-    const int64_t fit = p->convert ? (LINES_BYTES / pixels - reach + w->stride[2]) / step : 1;
+    const int64_t fit = p->convert ? (LINES_BYTES / column_bytes - reach + w->stride[2]) / step : 1;
     p->copy_tiles = between(1, fit, p->tiles_of_line);
     p->line_pixels = (p->copy_tiles * p->rows - 1) * w->stride[2] + reach;
-    p->copies = p->line_pixels < p->copy_tiles * p->rows * w->taps[2] ? IN_LINES : IN_ROWS;
+    const bool less = !p->convert || p->line_pixels <= p->copy_tiles * p->rows * w->taps[2];
+    p->copies = w->stride[2] < reach && less ? IN_LINES : IN_ROWS;
     if (p->copies == IN_ROWS) p->copy_tiles = p->dense ? between(1, p->most_repeats, p->tiles_of_line) : 1;
-    const int64_t in_lines = pixels * p->line_pixels, in_rows = p->copy_tiles * p->rows * p->row_bytes[IN_ROWS];
+    const int64_t in_lines = column_bytes * p->line_pixels, in_rows = p->copy_tiles * p->rows * p->row_bytes[IN_ROWS];
     p->copy_bytes = round_up(p->copies == IN_LINES ? in_lines : in_rows, 64) + 64;
 }
 
@@ -495,18 +498,17 @@ static size_t scratch_tiles(const plan *p) {
     return (size_t)p->chunk * sizeof(tile);
 }
 
-/* Panels of B in the product's type; `room` has those that were asked for last. */
+/* Panels of B in the product's type; `room` has those that lie at `of`, which are always as many. */
 typedef struct unpacked {
     char *room;
-    int64_t item, begin, end;
+    const char *of;
 } unpacked;
 
 static const char *obtain_panels(const plan *p, unpacked *u, int64_t item, int64_t begin, int64_t end) {
     const char *b = (const char *)p->g->b + item * p->g->b_batch_stride + begin * p->packed_panel_bytes;
     if (!p->unpack_b) return b;
-    if (u->item == item && u->begin == begin && u->end == end) return u->room;
-    p->unpack_b(b, (float *)(void *)u->room, (end - begin) * divide_up(p->g->k, AMP_GEMM_BLOCK));
-    *u = (unpacked){u->room, item, begin, end};
+    if (u->of != b) p->unpack_b(b, (float *)(void *)u->room, (end - begin) * divide_up(p->g->k, AMP_GEMM_BLOCK));
+    u->of = b;
     return u->room;
 }
 

@@ -12,25 +12,48 @@
 
 #include "cpu/gemm/gemm_fma_avx2.h"
 
-/* The value of row `row` at `offset` in every lane: each row is at most two row distances behind row 0 or 3. In
- * assembly, for gcc makes a pointer of its own for each row, and has not enough registers for them. */
-static inline __attribute__((always_inline)) __m256 direct_broadcast(const char *const bases[2], int64_t row_bytes,
-                                                                     const int row, const int offset) {
+/* The value of row `row` at `offset`, times one vector of B or two: each row is at most two row distances behind row 0
+ * or 3. In assembly, all of it together, for gcc makes a pointer of its own for each row, and broadcasts several rows
+ * ahead, and has not enough registers for either. */
+static inline __attribute__((always_inline)) void direct_row(__m256 *sums, const char *const bases[2],
+                                                             int64_t row_bytes, const int row, const int offset,
+                                                             const __m256 b[2], const int vectors) {
     const char *base = bases[row / 3];
 /* The assembly needs the offset as a constant, which a build without optimisation and clang's front end do not see. */
 #if defined(__clang__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
     float x;
     memcpy(&x, base + row % 3 * row_bytes + offset, sizeof x);
-    return _mm256_set1_ps(x);
+    for (int v = 0; v < vectors; v++) multiply_add(&sums[v], _mm256_set1_ps(x), b[v]);
 #else
     __m256 x;
-    if (row % 3 == 0)
-        __asm__("vbroadcastss %c2(%1), %0" : "=x"(x) : "r"(base), "i"(offset) : "memory");
-    else if (row % 3 == 1)
-        __asm__("vbroadcastss %c2(%1,%3,1), %0" : "=x"(x) : "r"(base), "i"(offset), "r"(row_bytes) : "memory");
-    else
-        __asm__("vbroadcastss %c2(%1,%3,2), %0" : "=x"(x) : "r"(base), "i"(offset), "r"(row_bytes) : "memory");
-    return x;
+#define ONE_VECTOR(address)                                                                                            \
+    __asm__ volatile("vbroadcastss %c[at]" address ", %[x]\n\t"                                                        \
+                     "vfmadd231ps %[b0], %[x], %[s0]"                                                                  \
+                     : [x] "=&x"(x), [s0] "+x"(sums[0])                                                                \
+                     : [base] "r"(base), [step] "r"(row_bytes), [at] "i"(offset), [b0] "x"(b[0])                       \
+                     : "memory")
+#define TWO_VECTORS(address)                                                                                           \
+    __asm__ volatile("vbroadcastss %c[at]" address ", %[x]\n\t"                                                        \
+                     "vfmadd231ps %[b0], %[x], %[s0]\n\t"                                                              \
+                     "vfmadd231ps %[b1], %[x], %[s1]"                                                                  \
+                     : [x] "=&x"(x), [s0] "+x"(sums[0]), [s1] "+x"(sums[1])                                            \
+                     : [base] "r"(base), [step] "r"(row_bytes), [at] "i"(offset), [b0] "x"(b[0]), [b1] "x"(b[1])       \
+                     : "memory")
+#define ROW(times)                                                                                                     \
+    if (row % 3 == 0)                                                                                                  \
+        times("(%[base])");                                                                                            \
+    else if (row % 3 == 1)                                                                                             \
+        times("(%[base],%[step],1)");                                                                                  \
+    else                                                                                                               \
+        times("(%[base],%[step],2)")
+    if (vectors == 1) {
+        ROW(ONE_VECTOR);
+    } else {
+        ROW(TWO_VECTORS);
+    }
+#undef ROW
+#undef TWO_VECTORS
+#undef ONE_VECTOR
 #endif
 }
 
@@ -42,13 +65,11 @@ static inline __attribute__((always_inline)) void direct_steps(__m256 acc[12], c
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v += 2) {
             const char *const at = b + s * 128 + v * 32;
-            const __m256 b0 = load_b(at, false, true), b1 = vectors > 1 ? load_b(at + 32, false, true) : b0;
+            const __m256 first = load_b(at, false, true),
+                         both[2] = {first, vectors > 1 ? load_b(at + 32, false, true) : first};
 #pragma GCC unroll 6
-            for (int r = 0; r < rows; r++) {
-                const __m256 x = direct_broadcast(bases, row_bytes, r, s * 4);
-                multiply_add(&acc[r * vectors + v], x, b0);
-                if (vectors > 1) multiply_add(&acc[r * vectors + v + 1], x, b1);
-            }
+            for (int r = 0; r < rows; r++)
+                direct_row(&acc[r * vectors + v], bases, row_bytes, r, s * 4, both, vectors > 1 ? 2 : 1);
         }
     }
 }
@@ -78,48 +99,45 @@ static inline __attribute__((always_inline)) void direct_sums(const amp_gemm_dir
     }
 }
 
-/* To C, from the registers. */
-static inline __attribute__((always_inline)) void direct_store(const amp_gemm_direct *t, const __m256 acc[12],
-                                                               int64_t first, char *c, const int rows,
-                                                               const int vectors, const amp_dtype dtype) {
-    simd_f bias[4];
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++)
-        bias[v] = t->bias ? simd_load(t->bias, t->bias_dtype, first + v * 8, 1, 8) : simd_set(0.0f);
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++) {
-        simd_f sums[4];
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++) {
-            const simd_f sum = (simd_f)acc[r * vectors + v];
-            sums[v] = t->bias ? sum + bias[v] : sum;
-        }
-#pragma GCC unroll 2
-        for (int v = 0; v + 1 < vectors; v += 2)
-            simd_store_pair(c, dtype, r * t->c_row_stride + v * 8, sums[v], sums[v + 1]);
-        if (vectors == 1) simd_store(c, dtype, r * t->c_row_stride, 8, sums[0]);
-    }
-}
-
-/* Columns of a tile from `column` on; true: they are in C, which is at `c`, else in `tile`, of that pitch. */
+/* Columns of a tile from `column` on; true: they are in C, which is at `plain`, else in `tile`, of that pitch. */
 static inline __attribute__((always_inline)) bool direct_strip(const amp_gemm_direct *t, const char *a, int64_t first,
-                                                               int column, char *c, float *tile, int pitch,
+                                                               int column, float *plain, float *tile, int pitch,
                                                                const int rows, const int vectors) {
     __m256 acc[12];
     const int64_t at = first + column;
     const char *const b = t->b + at / AMP_GEMM_BLOCK * t->b_panel_bytes + at % AMP_GEMM_BLOCK * 4;
     direct_sums(t, a, b, acc, rows, vectors);
-    if (!t->epilogue && t->columns - column >= vectors * 8) {
-        if (t->c_dtype == AMP_F32)
-            direct_store(t, acc, at, c + column * 4, rows, vectors, AMP_F32);
-        else
-            direct_store(t, acc, at, c + column * 2, rows, vectors, AMP_BF16);
-        return true;
+    const bool to_c = plain && t->columns - column >= vectors * 8, adds = to_c && t->bias;
+    float *const to = to_c ? plain + column : tile + column;
+    const int64_t stride = to_c ? t->c_row_stride : pitch;
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+        const __m256 bias = adds ? (__m256)simd_load(t->bias, t->bias_dtype, at + v * 8, 1, 8) : _mm256_setzero_ps();
+#pragma GCC unroll 6
+        for (int r = 0; r < rows; r++) {
+            const __m256 sum = acc[r * vectors + v];
+            _mm256_storeu_ps(to + r * stride + v * 8, adds ? _mm256_add_ps(sum, bias) : sum);
+        }
     }
-#pragma GCC unroll 12
-    for (int i = 0; i < rows * vectors; i++)
-        _mm256_storeu_ps(tile + column + i / vectors * pitch + i % vectors * 8, acc[i]);
-    return false;
+    return to_c;
+}
+
+/* Whole pairs of vectors of a tile to C in bf16. Not among the sums, whose registers it would cost. Returns the columns. */
+static __attribute__((noinline)) int direct_round(const amp_gemm_direct *t, const float *tile, int64_t first,
+                                                  uint16_t *c, int rows) {
+    const int64_t stride = t->c_row_stride, pitch = t->panels * AMP_GEMM_BLOCK;
+    const int whole = t->columns / 16 * 16;
+    for (int column = 0; column < whole; column += 16) {
+        const bool adds = t->bias != NULL;
+        const simd_f low = adds ? simd_load(t->bias, t->bias_dtype, first + column, 1, 8) : simd_set(0.0f);
+        const simd_f high = adds ? simd_load(t->bias, t->bias_dtype, first + column + 8, 1, 8) : simd_set(0.0f);
+        for (int r = 0; r < rows; r++) {
+            const float *from = tile + r * pitch + column;
+            const simd_f a = *(const simd_f *)from, b = *(const simd_f *)(from + 8);
+            simd_store_pair(c, AMP_BF16, r * stride + column, adds ? a + low : a, adds ? b + high : b);
+        }
+    }
+    return whole;
 }
 
 /* One tile, at `c` in the result. `first`: its first column, of those that `t` speaks of. */
@@ -127,15 +145,17 @@ static inline __attribute__((always_inline)) void direct_tile(const amp_gemm_dir
                                                               char *c, const int rows, const int vectors) {
     _Alignas(64) float tile[6 * 2 * AMP_GEMM_BLOCK];
     const int pitch = t->panels * AMP_GEMM_BLOCK;
+    float *const plain = !t->epilogue && t->c_dtype == AMP_F32 ? (float *)(void *)c : NULL;
     int stored = 0;
     for (int column = 0; column < t->columns; column += vectors * 8) {
         bool to_c = false;
         if (vectors == 2 && t->columns - column <= 8)
-            to_c = direct_strip(t, a, first, column, c, tile, pitch, rows, 1);
+            to_c = direct_strip(t, a, first, column, plain, tile, pitch, rows, 1);
         else
-            to_c = direct_strip(t, a, first, column, c, tile, pitch, rows, vectors);
+            to_c = direct_strip(t, a, first, column, plain, tile, pitch, rows, vectors);
         if (to_c) stored = t->columns - column < vectors * 8 ? t->columns : column + vectors * 8;
     }
+    if (!plain && !t->epilogue) stored = direct_round(t, tile, first, (uint16_t *)(void *)c, rows);
     if (stored >= t->columns) return;
     const int64_t size = t->c_dtype == AMP_F32 ? 4 : 2;
     const amp_gemm_finish finish = amp_gemm_direct_finish(t, first + stored, c + stored * size);

@@ -6,7 +6,8 @@
  *
  * B is packed once; one packed form of each product serves every M and every ISA. Products are summed in f32 over all
  * of K, C is rounded once at the end, and the order of the sums follows from the kernel alone: one row of C has the
- * same bits whatever M is, however many threads run (AMX rows differ from the vector kernels' rows). */
+ * same bits whatever M is, however many threads run (AMX rows differ from the vector kernels' rows; and where B has
+ * infinities, zeros around an image may or may not meet them). */
 #ifndef AMP_CPU_GEMM_H
 #define AMP_CPU_GEMM_H
 

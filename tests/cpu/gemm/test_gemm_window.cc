@@ -71,22 +71,27 @@ int64_t offset_of(const amp_gemm_window &w, int64_t row, int64_t k) {
     return offset + row * w.image_stride;
 }
 
+/* `batch` matrices of B, packed. */
 struct Packed {
-    Packed(amp_dtype in, int64_t n, int64_t k, Random *r) {
+    Packed(amp_dtype in, int64_t n, int64_t k, int64_t batch, Random *r)
+        : bytes(in == AMP_F32 ? amp_gemm_f32_packed_bytes(n, k) : amp_gemm_packed_bytes(n, k)),
+          data(static_cast<char *>(aligned_alloc(64, size_t(batch) * bytes))) {
         std::vector<float> b(size_t(n * k));
-        for (float &x : b) x = r->value();
-        const size_t bytes = in == AMP_F32 ? amp_gemm_f32_packed_bytes(n, k) : amp_gemm_packed_bytes(n, k);
-        data = aligned_alloc(64, bytes);
-        const amp_status status = in == AMP_F32 ? amp_gemm_f32_pack(static_cast<float *>(data), b.data(), n, k, k, 1)
-                                                : amp_gemm_pack(data, b.data(), AMP_F32, n, k, k, 1);
-        EXPECT_EQ(status, AMP_OK);
+        for (int64_t i = 0; i < batch; i++) {
+            for (float &x : b) x = r->value();
+            void *to = data + size_t(i) * bytes;
+            const amp_status status = in == AMP_F32 ? amp_gemm_f32_pack(static_cast<float *>(to), b.data(), n, k, k, 1)
+                                                    : amp_gemm_pack(to, b.data(), AMP_F32, n, k, k, 1);
+            EXPECT_EQ(status, AMP_OK);
+        }
     }
     ~Packed() {
         free(data);
     }
     Packed(const Packed &) = delete;
     Packed &operator=(const Packed &) = delete;
-    void *data;
+    size_t bytes;
+    char *data;
 };
 
 /* Elements between pixels are NaN. */
@@ -99,22 +104,47 @@ void fill(T *data, const Image &image, Random *r) {
     }
 }
 
-/* One for each column, in either type. */
-struct Bias {
-    Bias(int64_t n, Random *r) {
+/* Numbers in either type. */
+struct Numbers {
+    Numbers(int64_t n, Random *r) {
         for (int64_t i = 0; i < n; i++) f32.push_back(r->value()), bf16.push_back(amp_bf16_from_f32(f32.back()));
+    }
+    const void *in(amp_dtype dtype) const {
+        return dtype == AMP_F32 ? static_cast<const void *>(f32.data()) : bf16.data();
     }
     std::vector<float> f32;
     std::vector<uint16_t> bf16;
 };
 
-/* What is done with the sums: stored or rounded, with a bias or without, relu. */
-void set_rest(amp_gemm *g, const Bias &bias, Random *r) {
+/* What is done with the sums: stored or rounded, with a bias, scale and residual or without, relu. `columns`: numbers for
+ * each column of each matrix, `all`: for each element. */
+void set_rest(amp_gemm *g, const Numbers &columns, const Numbers &all, Random *r) {
     g->c_dtype = r->from(0, 1) ? AMP_F32 : AMP_BF16;
     g->activation = r->from(0, 2) ? AMP_GEMM_NONE : AMP_GEMM_RELU;
-    if (r->from(0, 1)) return;
     g->bias_dtype = r->from(0, 1) ? AMP_F32 : AMP_BF16;
-    g->bias = g->bias_dtype == AMP_F32 ? static_cast<const void *>(bias.f32.data()) : bias.bf16.data();
+    g->bias = r->from(0, 1) ? columns.in(g->bias_dtype) : nullptr;
+    g->bias_batch_stride = g->scale_batch_stride = g->n;
+    if (r->from(0, 3) == 0) g->scale = columns.f32.data();
+    if (r->from(0, 3)) return;
+    g->residual_dtype = r->from(0, 1) ? AMP_F32 : AMP_BF16;
+    g->residual = all.in(g->residual_dtype), g->beta = 1;
+    g->residual_column_stride = 1, g->residual_row_stride = g->n, g->residual_batch_stride = g->m * g->n;
+}
+
+float number(const char *at, amp_dtype dtype) {
+    uint16_t half = 0;
+    float x = 0;
+    if (dtype == AMP_F32)
+        memcpy(&x, at, sizeof x);
+    else
+        memcpy(&half, at, sizeof half), x = amp_f32_from_bf16(half);
+    return x;
+}
+
+/* An epilogue may be fused otherwise. */
+void expect_near(const char *got, const char *want, amp_dtype dtype) {
+    const float a = number(got, dtype), b = number(want, dtype);
+    ASSERT_LE(std::abs(a - b), (std::abs(b) + 1) * (dtype == AMP_F32 ? 0x1p-20f : 0x1p-7f));
 }
 
 void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool at_end, Random *r,
@@ -135,24 +165,32 @@ void compare(const amp_kernel *kernel, const Image &image, amp_dtype dtype, bool
             if (offset >= 0) memcpy(&rows[size_t(i * k + j) * size], memory.as() + size_t(offset) * size, size);
         }
     }
-    const Packed packed(kernel->in, n, k, r);
+    const int64_t batch = r->from(1, 2); /* of B: all meet the same A */
+    const Packed packed(kernel->in, n, k, batch, r);
     const int64_t gap = r->from(0, 1) * r->from(0, 9), line = w.out[2] * n + gap; /* between lines of the result */
     amp_gemm g = {};
-    const Bias bias(n, r);
-    set_rest(&g, bias, r);
-    const size_t c_size = amp_dtype_size(g.c_dtype);
-    std::vector<char> got(size_t(m / w.out[2] * line) * c_size, 7), want(size_t(m * n) * c_size, 8);
+    g.m = m, g.n = n, g.k = k, g.batch = batch, g.alpha = 1;
+    const Numbers columns_of(batch * n, r), all(batch * m * n, r);
+    set_rest(&g, columns_of, all, r);
+    const size_t c_size = amp_dtype_size(g.c_dtype), lines = size_t(batch * m / w.out[2]);
+    std::vector<char> got(lines * size_t(line) * c_size, 7), want(size_t(batch * m * n) * c_size, 8);
     const std::string untouched(c_size, 7);
-    g.m = m, g.n = n, g.k = k, g.batch = 1, g.alpha = 1;
     g.a_dtype = dtype, g.a_column_stride = 1, g.a_row_stride = k, g.a = rows.data();
-    g.b = packed.data, g.c = want.data(), g.c_row_stride = n;
+    g.b = packed.data, g.b_batch_stride = int64_t(packed.bytes);
+    g.c = want.data(), g.c_row_stride = n, g.c_batch_stride = m * n;
     ASSERT_EQ(reinterpret_cast<amp_gemm_function *>(kernel->function)(&g), AMP_OK);
     g.a = memory.as(), g.a_row_stride = 0, g.window = &w, g.c = got.data(), g.c_line_stride = line;
+    g.c_batch_stride = m / w.out[2] * line, g.residual_line_stride = w.out[2] * n;
     ASSERT_EQ(reinterpret_cast<amp_gemm_function *>(kernel->function)(&g), AMP_OK);
     for (size_t i = 0; i < got.size() / c_size; i++) {
         const size_t x = i % size_t(line), at = (i / size_t(line) * size_t(w.out[2] * n) + x) * c_size;
-        const char *expected = x < size_t(w.out[2] * n) ? &want[at] : untouched.data();
-        ASSERT_EQ(memcmp(&got[i * c_size], expected, c_size), 0) << "element " << i << " of " << c_size << " bytes";
+        const bool within = x < size_t(w.out[2] * n);
+        SCOPED_TRACE("element " + std::to_string(i) + ", " + amp_dtype_name(g.c_dtype));
+        if (within && amp_gemm_is_fused(&g))
+            expect_near(&got[i * c_size], &want[at], g.c_dtype);
+        else
+            ASSERT_EQ(memcmp(&got[i * c_size], within ? &want[at] : untouched.data(), c_size), 0);
+        if (testing::Test::HasFatalFailure()) return;
     }
 }
 
@@ -208,7 +246,7 @@ TEST_P(GemmWindow, NotANumberStaysOne) {
     std::vector<float> image(size_t(HEIGHT * WIDTH * CHANNELS));
     for (float &x : image) x = r.value();
     image[PIXEL * CHANNELS + 3] = std::numeric_limits<float>::quiet_NaN();
-    const Packed packed(kernel->in, COLUMNS, amp_gemm_window_k(&w), &r);
+    const Packed packed(kernel->in, COLUMNS, amp_gemm_window_k(&w), 1, &r);
     std::vector<uint16_t> c(size_t(HEIGHT * WIDTH * COLUMNS));
     amp_gemm g = {};
     g.m = HEIGHT * WIDTH, g.n = COLUMNS, g.k = amp_gemm_window_k(&w), g.batch = 1, g.alpha = 1;
@@ -305,9 +343,9 @@ TEST_P(GemmWindow, OfTapsFarApart) {
             Image image = {};
             image.window = {{1, 2, 101},
                             {1, 2, 101},
-                            {1, 1, 3},
+                            {1, 3, 3},
                             {1, 1, 1},
-                            {0, 0, dilation},
+                            {0, 1, dilation},
                             {1, 1, dilation},
                             24,
                             1,
