@@ -1,8 +1,6 @@
-/* libamp_blas.so: stands before the BLAS of a program (LD_PRELOAD) and runs what is worth it in libamp.
- *
- * A function of BLAS (fortran.inc, cblas.inc: one text for all names) makes an amp_blas_call of its arguments
- * (arguments.c), enters it (call.c), and where that says so calls the function that was there (original.c) and leaves
- * it. */
+/* libamp_blas.so: stands before the BLAS of a program (LD_PRELOAD) and runs what is worth it in libamp.  A function of
+ * BLAS (fortran.inc, cblas.inc: one text for all names) makes an amp_blas_call of its arguments (arguments.c), enters
+ * it (call.c), and where that says so calls the function that was there (replaced_library.c) and leaves it. */
 #ifndef AMP_BLAS_MODULE_H
 #define AMP_BLAS_MODULE_H
 
@@ -18,7 +16,7 @@ typedef struct amp_blas_settings {
 
 const amp_blas_settings *amp_blas_settings_get(void);
 
-/* ---- The function that was there (original.c) -------------------------------------------------------------------- */
+/* ---- The function that was there (replaced_library.c) ------------------------------------------------------------ */
 typedef enum amp_blas_sort { AMP_BLAS_UNKNOWN, AMP_BLAS_LOOPS, AMP_BLAS_KERNELS } amp_blas_sort;
 
 typedef struct amp_blas_symbol {

@@ -9,7 +9,7 @@
 #include "core/parallel.h"
 #include "cpu/cpu_steps.h"
 #include "cpu/linalg/lapack.h"
-#include "machine/blas.h"
+#include "machine/openblas_core.h"
 
 /* ---- Views ----------------------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include "core/fail.h"
 #include "core/parallel.h"
 #include "cpu/convert/element.h"
-#include "machine/blas.h"
+#include "machine/openblas_core.h"
 
 /* What alpha and beta are, and how the accumulator's type multiplies. */
 #define REAL_FACTOR(name) p->name

@@ -1,7 +1,7 @@
 /* OpenBLAS's choice of kernels, looked over. It chooses when it is loaded, by family numbers: what calls itself an
  * Opteron gets kernels with 3DNow!, which virtual machines of that name (qemu64, qemu's default, is one) do not
  * have. */
-#include "machine/blas.h"
+#include "machine/openblas_core.h"
 
 #include <cblas.h>
 #include <cpuid.h>

@@ -2,7 +2,7 @@
 #include "amp_test.h"
 
 extern "C" {
-#include "machine/blas.h"
+#include "machine/openblas_core.h"
 }
 
 using namespace amp_test;

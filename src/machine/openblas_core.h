@@ -1,6 +1,6 @@
 /* Whether OpenBLAS, which picks its kernels by the name of the processor, picked some that run. */
-#ifndef AMP_MACHINE_BLAS_H
-#define AMP_MACHINE_BLAS_H
+#ifndef AMP_MACHINE_OPENBLAS_CORE_H
+#define AMP_MACHINE_OPENBLAS_CORE_H
 
 #include <stdbool.h>
 
@@ -10,4 +10,4 @@ const char *amp_blas_fault(void);
 /* The same from facts: what OpenBLAS calls the processor, and whether that has 3DNow! (CPUID 80000001 EDX bit 31). */
 const char *amp_blas_judge(const char *core, bool has_3dnow);
 
-#endif /* AMP_MACHINE_BLAS_H */
+#endif /* AMP_MACHINE_OPENBLAS_CORE_H */
