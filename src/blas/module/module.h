@@ -1,4 +1,4 @@
-/* libamp_blas.so: stands before the BLAS of a program (LD_PRELOAD) and runs what is worth it in libamp.  A function of
+/* libamp_blas.so: stands before the BLAS of a program (LD_PRELOAD) and runs what is worth it in libamp. A function of
  * BLAS (fortran.inc, cblas.inc: one text for all names) makes an amp_blas_call of its arguments (arguments.c), enters
  * it (call.c), and where that says so calls the function that was there (replaced_library.c) and leaves it. */
 #ifndef AMP_BLAS_MODULE_H
