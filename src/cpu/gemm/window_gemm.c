@@ -31,7 +31,7 @@ enum {
     NEAR_BYTES = 512 * 1024,    /* of C, in L2 */
     SMALL_BYTES = 64,           /* a copy may read so much at a time, within the image */
     LEAST_WIDE_ROWS = 24,       /* that pay for unpacking B, … */
-    UNPACK_TILES = 3,           /* … which costs a thread as much as so many tiles, about */
+    UNPACK_TILES = 3,           /* … which costs a thread as much as so many tiles: an estimate, not measured */
     ROUNDED = 512               /* values of A that are rounded at a time */
 };
 
