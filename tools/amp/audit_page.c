@@ -93,7 +93,7 @@ static void widen(frame *f, double error) {
 }
 
 static frame frame_of(const audit_steps *steps) {
-    frame f = {.count = steps->count > 0 ? steps->count : 1, .low = -3, .high = -1};
+    frame f = {.count = steps->count > 0 ? steps->count : 1, .low = -3, .high = -2};
     for (int i = 0; i < steps->count; i++) {
         widen(&f, steps->items[i].local);
         widen(&f, steps->items[i].carried);
@@ -160,18 +160,18 @@ static void put_name(FILE *out, const audit_step *s) {
     put_text(out, place + skipped, length - skipped);
 }
 
-/* The worst ones, by name, in rows above the picture so that names never meet. */
+/* The worst ones, by name, in rows above the picture so that names never meet; a dot marks each one's error. */
 static void put_names(FILE *out, const frame *f, const audit_report *r) {
     enum { LINE = 17 };
     for (int i = 0; i < MOST_NAMES && i < r->steps.count; i++) {
         const int k = r->rank[i];
         const audit_step *s = &r->steps.items[k];
         if (s->local <= 0) break;
-        const double x = x_of(f, k), y = 14 + i * LINE;
+        const double x = x_of(f, k), y = 14 + i * LINE, top = y_of(f, s->local);
         const bool left = x > WIDTH / 2.0;
         fprintf(out, "<line class=\"grid\" stroke-dasharray=\"2 3\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>",
-                x, x, y, y_of(f, s->local));
-        fprintf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>", s->kept ? "kept" : "adds", x, y);
+                x, x, y, top);
+        fprintf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>", s->kept ? "kept" : "adds", x, top);
         fprintf(out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x + (left ? -8 : 8), y + 4,
                 left ? "end" : "start");
         put_name(out, s);
