@@ -6,9 +6,11 @@
 #define AMP_CPU_GEMM_FINISH_SIMD_H
 
 #include "cpu/gemm/gemm_simd.h"
-#include "cpu/gemm/normal_tail_table.h"
 
 #include "cpu/simd/activation_body.h"
+
+#ifdef __AVX512F__ /* where looking up one of 32 numbers is one instruction */
+#include "cpu/gemm/normal_tail_table.h"
 
 static __attribute__((noinline)) vf simd_gelu_far(vf x) {
     return v_gelu(x);
@@ -28,6 +30,11 @@ static inline vf simd_gelu_to_bf16(vf x) {
     if (__builtin_expect(!v_any(is_far), 1)) return near;
     return v_select(is_far, simd_gelu_far(x), near);
 }
+#else
+static inline vf simd_gelu_to_bf16(vf x) {
+    return v_gelu(x);
+}
+#endif
 
 SIMD_INLINE simd_f simd_activation(simd_f x, const amp_gemm_activation activation, const float *numbers,
                                    const amp_dtype c_dtype) {

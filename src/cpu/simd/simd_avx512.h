@@ -46,6 +46,9 @@ static inline vf v_gather(const float *in, const int32_t *index) {
 static inline vf v_gather_first(const float *in, const int32_t *index, int64_t n) {
     return v_gather_lanes(in, _mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), v_first(n), index));
 }
+static inline vf v_lookup_16(const float *table, vi index) {
+    return _mm512_permutexvar_ps((__m512i)index, _mm512_loadu_ps(table));
+}
 static inline vf v_lookup_32(const float *table, vi index) {
     return _mm512_permutex2var_ps(_mm512_loadu_ps(table), (__m512i)index, _mm512_loadu_ps(table + 16));
 }

@@ -45,9 +45,9 @@ static inline vf v_gather(const float *in, const int32_t *index) {
 static inline vf v_gather_first(const float *in, const int32_t *index, int64_t n) {
     return n > 0 ? v_gather(in, index) : 0.0f;
 }
-/* table[index mod 32]. */
-static inline vf v_lookup_32(const float *table, vi index) {
-    return table[index & 31];
+/* table[index mod 16]. */
+static inline vf v_lookup_16(const float *table, vi index) {
+    return table[index & 15];
 }
 /* bf16, widened. */
 static inline vf v_load_bf16(const uint16_t *p) {

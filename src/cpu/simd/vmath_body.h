@@ -132,18 +132,17 @@ static inline vf v_normal_tail(vf a) {
     return v_fma(z, error * v_set1(-0.5f), z) * p / v_fma(a, v_set1(1.41421356f), v_set1(1.0f));
 }
 
-/* Φ(x): a polynomial for each quarter below |x| = 3.875, where most numbers are, and the tail beyond. */
+/* Φ(x) by Φ(−|x|): a polynomial for each quarter below |x| = 3.875, where most numbers are, and the tail beyond. */
 static inline vf v_normal_cdf(vf x) {
-    const vf magic = v_set1(12582912.0f); /* 1.5·2^23: adding it rounds to an integer */
-    const vf shifted = v_fma(x, v_set1(4.0f), magic), r = v_fma(shifted - magic, v_set1(-0.25f), x);
+    const vf magic = v_set1(12582912.0f), a = v_abs(x); /* 1.5·2^23: adding it rounds to an integer */
+    const vf shifted = v_fma(a, v_set1(4.0f), magic), r = v_fma(shifted - magic, v_set1(-0.25f), a);
     const vi quarter = v_bits(shifted);
-    vf near = v_lookup_32(normal_cdf_table + 32 * 6, quarter);
+    vf below = v_lookup_16(normal_cdf_table + 16 * 6, quarter);
     AMP_UNROLL
-    for (int j = 5; j >= 0; j--) near = v_fma(near, r, v_lookup_32(normal_cdf_table + 32 * j, quarter));
-    const vm is_far = v_lt(v_set1(3.8749998f), v_abs(x));
-    if (__builtin_expect(!v_any(is_far), 1)) return near; /* and NaN */
-    const vf tail = v_normal_tail(v_min(v_set1(14.4f), v_abs(x)));
-    return v_select(is_far, v_select(v_lt(x, v_set1(0.0f)), tail, v_set1(1.0f) - tail), near);
+    for (int j = 5; j >= 0; j--) below = v_fma(below, r, v_lookup_16(normal_cdf_table + 16 * j, quarter));
+    const vm is_far = v_lt(v_set1(3.8749998f), a);
+    if (__builtin_expect(v_any(is_far), 0)) below = v_select(is_far, v_normal_tail(v_min(v_set1(14.4f), a)), below);
+    return v_select(v_lt(x, v_set1(0.0f)), below, v_set1(1.0f) - below); /* and NaN */
 }
 
 /* −m/(2 + m), m = e^(−2|x|) − 1. */
