@@ -246,20 +246,19 @@ void check_slope(const Call &call, const Mask &wanted, const Result &back, Choic
             magnitude += std::fabs(term);
         }
     }
-    // A kink on each side of the point, as where 4,096 numbers are sorted, can hide in two slopes that are alike; with
-    // shorter steps there are fewer. So one that agrees is enough: a wrong gradient agrees with none.
     Slope best;
-    double allowed = 0;
+    bool has_steps = false;
+    // The shortest is for kinks on both sides of the point, as where 4,096 numbers are sorted: their slopes can be alike.
     for (const double h : {1e-3, 1e-4, 1e-5, 1e-6}) {
         const Slope slope = slope_of(line, h);
-        if (!is_settled(slope)) continue;
-        const bool is_step = is_settled(best) && std::fabs(slope.value - best.value) >
-                                                     1e-3 * (std::fabs(slope.value) + std::fabs(best.value)) + 1e-6;
-        const double off = 20 * slope.error + 1e-6 * (magnitude + std::fabs(slope.value)) + 1e-9;
-        if (is_step || std::fabs(along - slope.value) <= off) return;
-        if (slope.error < best.error) best = slope, allowed = off;
+        has_steps |=
+            is_settled(slope) && is_settled(best) &&
+            std::fabs(slope.value - best.value) > 1e-3 * (std::fabs(slope.value) + std::fabs(best.value)) + 1e-6;
+        if (slope.error < best.error) best = slope;
     }
-    if (!is_settled(best)) return;
+    if (has_steps || !is_settled(best)) return;
+    const double allowed = 20 * best.error + 1e-6 * (magnitude + std::fabs(best.value)) + 1e-9;
+    if (std::fabs(along - best.value) <= allowed) return;
     char text[160];
     std::snprintf(text, sizeof text, "along a line the gradient is %.12g, differences give %.12g (allowed %.3g)", along,
                   best.value, allowed);

@@ -1,6 +1,6 @@
 /* Φ(−k/4 − r) = Σ table[16·j + k]·r^j for 0 ≤ k ≤ 15 and |r| ≤ 1/8, with a relative error of 2^-28 up to k = 8 and of
- * 2^-24.7 at k = 15. Interpolations in Chebyshev's points, made in 40-digit arithmetic; Φ is odd
- * about (0, ½), and so are its coefficients. */
+ * 2^-24.7 at k = 15. Interpolations in Chebyshev's points, made in 40-digit arithmetic; at k = 0 even powers of r are
+ * absent, for Φ − ½ is odd. */
 #ifndef AMP_CPU_NORMAL_CDF_TABLE_H
 #define AMP_CPU_NORMAL_CDF_TABLE_H
 

@@ -43,7 +43,6 @@ static inline vf v_gather(const float *in, const int32_t *index) {
 static inline vf v_gather_first(const float *in, const int32_t *index, int64_t n) {
     return v_gather_lanes(in, _mm256_maskload_epi32(index, v_first(n)), v_first(n));
 }
-/* Faster than a gather. */
 static inline vf v_lookup_16(const float *table, vi index) {
     const __m256i low = (__m256i)index;
     const vf a = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), low);
