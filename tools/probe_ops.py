@@ -95,6 +95,7 @@ WRITTEN = {
     "angle": {"input": (2, 3)},
     "asinh": {"input": (2, 3)},
     "atanh": {"input": (2, 3)},
+    "batch_norm_pointwise": {"input": (1, 2, 4, 5), "running_mean": (2,), "running_var": (2,), "attr": "relu"},
     "bernoulli": {"input": (2, 3), "p": 0.5},
     "bitwise_and": {"input": (2, 3), "other": (2, 3)},
     "bitwise_left_shift": {"input": (2, 3), "other": (2, 3)},

@@ -251,6 +251,7 @@ __all__ = [
     "rms_norm",
     "group_norm",
     "batch_norm",
+    "batch_norm_pointwise",
     "instance_norm",
     "layer_norm_backward",
     "rms_norm_backward",
@@ -2684,6 +2685,9 @@ class TensorMethods:
     def batch_norm(self, running_mean: Optional[Array] = None, running_var: Optional[Array] = None, weight: Optional[Array] = None, bias: Optional[Array] = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
         """batch_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor
             Each channel normalised by the batch's statistics (training, updating the running ones) or the running ones."""
+    def batch_norm_pointwise(self, running_mean: Array, running_var: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, eps: _float = 1e-05, attr: _str = "none", scalars: Optional[Factors] = None, algorithm: _str = "none", *, dtype: Optional[Union[dtype, _str]] = None) -> Tensor:
+        """batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, str attr="none", float[]? scalars=None, str algorithm="none", *, ScalarType? dtype=None) -> Tensor
+            attr(batch_norm by the running statistics), rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another."""
     def instance_norm(self, running_mean: Optional[Array] = None, running_var: Optional[Array] = None, weight: Optional[Array] = None, bias: Optional[Array] = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
         """instance_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor
             Each channel of each sample normalised by its own statistics, or by the running ones."""
@@ -6283,6 +6287,10 @@ def group_norm(input: Array, num_groups: _int, weight: Optional[Array] = None, b
 def batch_norm(input: Array, running_mean: Optional[Array] = None, running_var: Optional[Array] = None, weight: Optional[Array] = None, bias: Optional[Array] = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """batch_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor
         Each channel normalised by the batch's statistics (training, updating the running ones) or the running ones."""
+
+def batch_norm_pointwise(input: Array, running_mean: Array, running_var: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, eps: _float = 1e-05, attr: _str = "none", scalars: Optional[Factors] = None, algorithm: _str = "none", *, dtype: Optional[Union[dtype, _str]] = None) -> Tensor:
+    """batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, str attr="none", float[]? scalars=None, str algorithm="none", *, ScalarType? dtype=None) -> Tensor
+        attr(batch_norm by the running statistics), rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another."""
 
 def instance_norm(input: Array, running_mean: Optional[Array] = None, running_var: Optional[Array] = None, weight: Optional[Array] = None, bias: Optional[Array] = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """instance_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor

@@ -18,6 +18,7 @@ const amp_steps amp_cpu_step_table = {
     .attention_slope = amp_cpu_attention_slope,
     .norm_slope = amp_cpu_norm_slope,
     .channel_norm_slope = amp_cpu_channel_norm_slope,
+    .batch_norm = amp_cpu_batch_norm,
     .polar = amp_cpu_polar,
     .fake_quantize = amp_cpu_fake_quantize,
     .difference_of_products = amp_cpu_difference_of_products,

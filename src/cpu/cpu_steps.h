@@ -15,6 +15,7 @@ amp_status amp_cpu_softmax_slope(amp_call *call, amp_tensor *d, amp_tensor *y, b
 amp_status amp_cpu_attention_slope(amp_call *call, const amp_attention_slope *slope);
 amp_status amp_cpu_norm_slope(amp_call *call, const amp_norm_slope *slope);
 amp_status amp_cpu_channel_norm_slope(amp_call *call, const amp_channel_norm_slope *slope);
+amp_status amp_cpu_batch_norm(amp_call *call, const amp_batch_norm_args *args, amp_dtype dtype, float least);
 amp_status amp_cpu_polar(const amp_call *call, const amp_polar_args *args, amp_tensor *out);
 amp_status amp_cpu_fake_quantize(amp_call *call, amp_tensor *input, amp_tensor *scale, amp_tensor *zero_point,
                                  int64_t low, int64_t high);

@@ -54,6 +54,7 @@ void amp_gradient_avg_pool(struct amp_gradient *g);
 void amp_gradient_avg_pool_backward(struct amp_gradient *g);
 void amp_gradient_baddbmm(struct amp_gradient *g);
 void amp_gradient_batch_norm(struct amp_gradient *g);
+void amp_gradient_batch_norm_pointwise(struct amp_gradient *g);
 void amp_gradient_bilinear(struct amp_gradient *g);
 void amp_gradient_binary_cross_entropy(struct amp_gradient *g);
 void amp_gradient_binary_cross_entropy_with_logits(struct amp_gradient *g);

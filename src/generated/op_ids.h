@@ -295,6 +295,7 @@ enum {
     AMP_OP_ID_rms_norm,
     AMP_OP_ID_group_norm,
     AMP_OP_ID_batch_norm,
+    AMP_OP_ID_batch_norm_pointwise,
     AMP_OP_ID_instance_norm,
     AMP_OP_ID_layer_norm_backward,
     AMP_OP_ID_rms_norm_backward,

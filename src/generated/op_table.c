@@ -1629,6 +1629,19 @@ static const amp_arg_info args_batch_norm[] = {
     {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_batch_norm_args, eps), 0, 1, 1e-05, AMP_SCALAR_NONE, NULL},
 };
 _Static_assert(sizeof(amp_batch_norm_args) == 88, "C_SIZES of gen_ops.py");
+static const amp_arg_info args_batch_norm_pointwise[] = {
+    {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_batch_norm_pointwise_args, input), 0, NO_DEFAULT},
+    {"running_mean", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_UNCAST, offsetof(amp_batch_norm_pointwise_args, running_mean), 0, NO_DEFAULT},
+    {"running_var", AMP_ARG_TENSOR, AMP_ARG_REQUIRED | AMP_ARG_UNCAST, offsetof(amp_batch_norm_pointwise_args, running_var), 0, NO_DEFAULT},
+    {"weight", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_pointwise_args, weight), 0, NO_DEFAULT},
+    {"bias", AMP_ARG_TENSOR, AMP_ARG_WEIGHT | AMP_ARG_NULLABLE, offsetof(amp_batch_norm_pointwise_args, bias), 0, NO_DEFAULT},
+    {"eps", AMP_ARG_OPT_FLOAT, 0, offsetof(amp_batch_norm_pointwise_args, eps), 0, 1, 1e-05, AMP_SCALAR_NONE, NULL},
+    {"attr", AMP_ARG_STRING, 0, offsetof(amp_batch_norm_pointwise_args, attr), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
+    {"scalars", AMP_ARG_FLOATS, AMP_ARG_NULLABLE, offsetof(amp_batch_norm_pointwise_args, scalars), 0, NO_DEFAULT},
+    {"algorithm", AMP_ARG_STRING, 0, offsetof(amp_batch_norm_pointwise_args, algorithm), 0, 1, 0.0, AMP_SCALAR_NONE, "none"},
+    {"dtype", AMP_ARG_DTYPE, AMP_ARG_NULLABLE, offsetof(amp_batch_norm_pointwise_args, dtype), 0, NO_DEFAULT},
+};
+_Static_assert(sizeof(amp_batch_norm_pointwise_args) == 160, "C_SIZES of gen_ops.py");
 static const amp_arg_info args_instance_norm[] = {
     {"input", AMP_ARG_TENSOR, AMP_ARG_REQUIRED, offsetof(amp_instance_norm_args, input), 0, NO_DEFAULT},
     {"running_mean", AMP_ARG_TENSOR, AMP_ARG_UNCAST | AMP_ARG_MUTATED | AMP_ARG_NULLABLE, offsetof(amp_instance_norm_args, running_mean), 0, NO_DEFAULT},
@@ -5275,6 +5288,12 @@ const amp_op_info amp_op_table[] = {
      NULL, sizeof(amp_batch_norm_args), 88, args_batch_norm, 8, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_KEEPS_CHANNELS_LAST | AMP_OP_MUTATES, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
+    {AMP_OP_ID_batch_norm_pointwise, "batch_norm_pointwise", "", "batch_norm_pointwise",
+     "batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, str attr=\"none\", float[]? scalars=None, str algorithm=\"none\", *, ScalarType? dtype=None) -> Tensor",
+     "attr(batch_norm by the running statistics), rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another.",
+     NULL, sizeof(amp_batch_norm_pointwise_args), 156, args_batch_norm_pointwise, 10, 1, "out",
+     AMP_FORM_FUNCTION, AMP_OP_KEEPS_CHANNELS_LAST, NULL, NULL,
+     {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_instance_norm, "instance_norm", "", "instance_norm",
      "instance_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
      "Each channel of each sample normalised by its own statistics, or by the running ones.",
@@ -6822,6 +6841,7 @@ const amp_op_name amp_op_names[] = {
     {"baddbmm", AMP_OP_ID_baddbmm},
     {"batch_norm", AMP_OP_ID_batch_norm},
     {"batch_norm_backward", AMP_OP_ID_batch_norm_backward},
+    {"batch_norm_pointwise", AMP_OP_ID_batch_norm_pointwise},
     {"bernoulli", AMP_OP_ID_bernoulli},
     {"bernoulli.tensor", AMP_OP_ID_bernoulli_tensor},
     {"bernoulli_tensor", AMP_OP_ID_bernoulli_tensor},
@@ -7392,4 +7412,4 @@ const amp_op_name amp_op_names[] = {
     {"zeros_like", AMP_OP_ID_zeros_like},
 };
 
-const int amp_op_name_count = 610;
+const int amp_op_name_count = 611;

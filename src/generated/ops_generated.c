@@ -2244,6 +2244,10 @@ FITS(batch_norm);
 amp_tensor *amp_batch_norm_call(const amp_batch_norm_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_batch_norm], AMP_FORM_FUNCTION, args, NULL);
 }
+FITS(batch_norm_pointwise);
+amp_tensor *amp_batch_norm_pointwise_call(const amp_batch_norm_pointwise_args *args) {
+    return amp_dispatch(&amp_op_table[AMP_OP_ID_batch_norm_pointwise], AMP_FORM_FUNCTION, args, NULL);
+}
 FITS(instance_norm);
 amp_tensor *amp_instance_norm_call(const amp_instance_norm_args *args) {
     return amp_dispatch(&amp_op_table[AMP_OP_ID_instance_norm], AMP_FORM_FUNCTION, args, NULL);

@@ -1,4 +1,4 @@
-/* Gradients of products that something is done to before they are stored. */
+/* Gradients of products and norms that something is done to before they are stored. */
 #include <string.h>
 
 #include "gradients/again.h"
@@ -35,6 +35,14 @@ static void compose_linear_pointwise(const void *args, amp_tensor **results) {
     results[0] = activated(t, a->attr, a->scalars, a->algorithm);
 }
 AMP_GRADIENT_AGAIN(linear_pointwise)
+
+static void compose_batch_norm_pointwise(const void *args, amp_tensor **results) {
+    const amp_batch_norm_pointwise_args *a = args;
+    amp_tensor *t = amp_batch_norm(a->input, .running_mean = a->running_mean, .running_var = a->running_var,
+                                   .weight = a->weight, .bias = a->bias, .eps = a->eps);
+    results[0] = activated(t, a->attr, a->scalars, a->algorithm);
+}
+AMP_GRADIENT_AGAIN(batch_norm_pointwise)
 
 static void compose_linear_pointwise_binary(const void *args, amp_tensor **results) {
     const amp_linear_pointwise_binary_args *a = args;

@@ -1,6 +1,7 @@
-/* What follows a product or a convolution becomes part of it: batch norm, bias, a second tensor, an activation. Fewer
- * passes over memory, and one rounding in the place of several. Under autocast what is added in f32 by the calls that
- * stand there is added in f32 by the product too, and so is its result f32; pass_rounding.c says where it need not. */
+/* What follows a product or a convolution becomes part of it: batch norm, bias, a second tensor, an activation; relu also
+ * of a batch norm that stands alone. Fewer passes over memory, and one rounding in the place of several. Under autocast
+ * what is added in f32 by the calls that stand there is added in f32 by the product too, and so is its result f32;
+ * pass_rounding.c says where it need not. */
 #include <string.h>
 
 #include "amp/ops.h"
@@ -207,16 +208,22 @@ static bool take_factor(amp_net *net, int k) {
     return done && amp_product_write(net, k, &p);
 }
 
+enum { NORM_TENSORS = 5 };
+static void read_norm(const amp_net_node *norm, amp_net_argument *tensors) {
+    static const char *const names[NORM_TENSORS] = {"input", "running_mean", "running_var", "weight", "bias"};
+    for (int i = 0; i < NORM_TENSORS; i++)
+        tensors[i] = (amp_net_argument){names[i], amp_net_operand_of(norm, names[i])};
+}
+
 /* Batch norm before a factor or a sum by channels: with others of its own. */
 static bool change_batch_norm(amp_net *net, int k, const amp_net_node *norm, amp_tensor *weight, amp_tensor *bias) {
     const amp_opt_float eps = *(const amp_opt_float *)amp_net_field(norm, "eps");
     const int w = amp_net_add_constant(net, weight), b = amp_net_add_constant(net, bias);
-    const amp_net_argument tensors[] = {{"input", amp_net_operand_of(norm, "input")},
-                                        {"running_mean", amp_net_operand_of(norm, "running_mean")},
-                                        {"running_var", amp_net_operand_of(norm, "running_var")},
-                                        {"weight", w},
-                                        {"bias", b}};
-    amp_net_node *made = w >= 0 && b >= 0 ? amp_net_rewrite(net, k, "batch_norm", tensors, 5) : NULL;
+    amp_net_argument tensors[NORM_TENSORS];
+    read_norm(norm, tensors);
+    tensors[3].value = w;
+    tensors[4].value = b;
+    amp_net_node *made = w >= 0 && b >= 0 ? amp_net_rewrite(net, k, "batch_norm", tensors, NORM_TENSORS) : NULL;
     if (made) *(amp_opt_float *)amp_net_field(made, "eps") = eps;
     return made != NULL;
 }
@@ -258,6 +265,26 @@ static const amp_net_node *batch_norm_before(const amp_net *net, int k, int valu
     }
     const bool is_same = net->values[value].dtype == net->values[net->nodes[k].results[0]].dtype;
     return is_same || stays_rounded(net, k, norm) ? norm : NULL;
+}
+
+/* A relu that alone reads a batch norm becomes part of it, where no policy casts for either. */
+static bool give_relu(amp_net *net, int k) {
+    const amp_net_node *node = &net->nodes[k];
+    if (strcmp(node->op->name, "relu") != 0) return false;
+    const int value = node->operands[0].value;
+    const amp_net_node *norm = value >= 0 ? batch_norm_before(net, k, value) : NULL;
+    if (!norm || amp_net_policy(net, norm) != AMP_POLICY_FALLTHROUGH) return false;
+    if (amp_net_policy(net, node) != AMP_POLICY_FALLTHROUGH) return false;
+    const amp_dtype dtype = net->values[value].dtype;
+    const amp_opt_float eps = *(const amp_opt_float *)amp_net_field(norm, "eps");
+    amp_net_argument tensors[NORM_TENSORS];
+    read_norm(norm, tensors);
+    amp_net_node *made = amp_net_rewrite(net, k, "batch_norm_pointwise", tensors, NORM_TENSORS);
+    if (!made) return false;
+    *(amp_opt_float *)amp_net_field(made, "eps") = eps;
+    *(const char **)amp_net_field(made, "attr") = "relu";
+    net->values[made->results[0]].dtype = dtype;
+    return true;
 }
 
 static bool join_batch_norm(amp_net *net, int k) {
@@ -355,6 +382,6 @@ int amp_pass_epilogues(amp_net *net) {
     int places = 0;
     for (int k = 0; k < net->node_count; k++)
         places += take_batch_norm(net, k) || take_addition(net, k) || take_factor(net, k) || join_batch_norm(net, k) ||
-                  take_activation(net, k);
+                  give_relu(net, k) || take_activation(net, k);
     return places;
 }

@@ -1,5 +1,5 @@
-/* Under autocast: a product's result in f32 of which every reader sees but its rounded values is rounded where it is
- * made, and other calls' before it is joined or repeated. The same bits in half the memory. */
+/* Under autocast: a product's or a norm's result in f32 of which every reader sees but its rounded values is rounded
+ * where it is made, and other calls' before it is joined or repeated. The same bits in half the memory. */
 #include <string.h>
 
 #include "core/memory.h"
@@ -22,12 +22,15 @@ static bool only_moves(const amp_net *net, const amp_net_node *node) {
     return node->operand_count > 0 && node->results[0] >= 0;
 }
 
-static bool lowers(const amp_net *net, const amp_net_node *node) {
+amp_policy amp_net_policy(const amp_net *net, const amp_net_node *node) {
     const amp_region_state *region = &amp_region_states[AMP_DEVICE_CPU];
-    if (node->is_f32) return false;
-    amp_policy_choice choice = amp_policy_of(node->op, AMP_DEVICE_CPU, region->table, node->args);
-    if (net->rules) choice = amp_rules_choose(net->rules, node->op, choice);
-    return choice.policy == AMP_POLICY_LOWER;
+    if (node->is_f32) return AMP_POLICY_FP32;
+    const amp_policy_choice choice = amp_policy_of(node->op, AMP_DEVICE_CPU, region->table, node->args);
+    return net->rules ? amp_rules_choose(net->rules, node->op, choice).policy : choice.policy;
+}
+
+static bool lowers(const amp_net *net, const amp_net_node *node) {
+    return amp_net_policy(net, node) == AMP_POLICY_LOWER;
 }
 
 /* From the last reader to the first: rounded[v] stays true where all of them round. */
@@ -43,6 +46,17 @@ static void find_rounded(const amp_net *net, bool *rounded) {
             if (o->value >= 0 && !cast) rounded[o->value] &= moves && rounded[node->results[0]];
         }
     }
+}
+
+/* A norm whose readers all round. */
+static bool round_norm(amp_net *net, int k, const bool *rounded) {
+    const amp_net_node *node = &net->nodes[k];
+    const int result = node->results[0];
+    if (strcmp(node->op->name, "batch_norm_pointwise") != 0 || result < 0 || node->is_f32) return false;
+    if (net->values[result].dtype != AMP_F32 || !rounded[result]) return false;
+    *(amp_dtype *)amp_net_field(node, "dtype") = AMP_BF16;
+    net->values[result].dtype = AMP_BF16;
+    return true;
 }
 
 static bool round_result(amp_net *net, int k, const bool *rounded) {
@@ -126,7 +140,7 @@ int amp_pass_rounding(amp_net *net) {
     bool *rounded = rounded_values(net);
     if (!rounded) return 0;
     for (int k = 0; k < net->node_count; k++) {
-        const bool changed = round_result(net, k, rounded);
+        const bool changed = round_result(net, k, rounded) || round_norm(net, k, rounded);
         places += changed;
         if (changed) continue;
         const int casts = pays_before(net, &net->nodes[k], rounded) ? round_operands(net, k) : 0;

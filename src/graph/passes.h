@@ -12,7 +12,7 @@ bool amp_net_improve(amp_net *net, const char *name, bool exact);
 /* ---- The passes, a file each: how many places were changed ---- */
 int amp_pass_same(amp_net *net);      /* calls that compute the same are one */
 int amp_pass_idioms(amp_net *net);    /* several calls that are one op: GELU, layer_norm, … */
-int amp_pass_epilogues(amp_net *net); /* what follows a product or a convolution becomes part of it */
+int amp_pass_epilogues(amp_net *net); /* what follows a product, convolution or batch norm becomes part of it */
 int amp_pass_rounding(amp_net *net);  /* results in f32 that every reader rounds are rounded by what makes them */
 int amp_pass_layout(amp_net *net);    /* channels last from the first convolution on */
 
@@ -33,6 +33,8 @@ int amp_net_value_like(amp_net *net, int value);
 /* A call of `op`, whose one tensor is `value`, that makes `result`, in front of node k, which moves on; NULL: no
  * memory. */
 amp_net_node *amp_net_insert(amp_net *net, int k, const char *op, int value, int result);
+/* What the region, its rules and its pins say of a call. */
+amp_policy amp_net_policy(const amp_net *net, const amp_net_node *node);
 /* In a region of bf16: everyone who reads the value sees but its rounded elements. False without memory, too. */
 bool amp_net_is_rounded(const amp_net *net, int value);
 /* A constant that is another one, a matrix, transposed: a view. AMP_NET_NONE: no memory. */

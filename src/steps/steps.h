@@ -148,6 +148,9 @@ typedef struct amp_steps {
      * input are f32 or 16-bit floats, and not without elements for channel_norm_slope. */
     amp_status (*norm_slope)(amp_call *call, const amp_norm_slope *slope);
     amp_status (*channel_norm_slope)(amp_call *call, const amp_channel_norm_slope *slope);
+    /* Output 0: batch_norm of f32 or 16-bit floats, at least `least` (NaN stays), rounded once to `dtype`, which is one of
+     * them too. */
+    amp_status (*batch_norm)(amp_call *call, const amp_batch_norm_args *args, amp_dtype dtype, float least);
     amp_status (*polar)(const amp_call *call, const amp_polar_args *args, amp_tensor *out);
     /* scale and zero_point have one element each; a zero point out of range is refused, or told of later. */
     amp_status (*fake_quantize)(amp_call *call, amp_tensor *input, amp_tensor *scale, amp_tensor *zero_point,

@@ -256,6 +256,16 @@ TEST_F(Passes, FactorsByChannelBecomePartOfConvolutionsAndBatchNorms) {
         return read ? op("mul", {y, op("exp", {n})}) : y;
     };
     EXPECT_EQ(calls([&](amp_tensor *t) { return normed(t, false); }, image, 1e-4), " batch_norm");
+    EXPECT_EQ(calls([&](amp_tensor *t) { return op("relu", {normed(t, false)}); }, image, 1e-4),
+              " batch_norm_pointwise");
+    EXPECT_TRUE(has(calls(
+                        [&](amp_tensor *t) {
+                            amp_tensor *n = normed(t, false);
+                            return op("mul", {op("relu", {n}), n});
+                        },
+                        image, 1e-4),
+                    "relu"))
+        << "it has another reader";
     EXPECT_TRUE(has(calls([&](amp_tensor *t) { return normed(t, true); }, image, 1e-4), "add"))
         << "it has another reader";
 }
@@ -474,11 +484,31 @@ TEST_F(PassesInBf16, FactorsBehindABatchNormOfBf16AreItsOwn) {
     ASSERT_NE(y, nullptr);
     EXPECT_EQ(rows.find("mul:"), std::string::npos) << rows;
     EXPECT_EQ(rows.find("add:"), std::string::npos) << rows;
-    EXPECT_NE(rows.find("relu: bf16"), std::string::npos) << rows;
+    EXPECT_NE(rows.find("batch_norm_pointwise: bf16"), std::string::npos) << rows;
     expect_near(y, numbers_of(network(image, false)), 0.05);
     rows.clear();
     (void)run([&](amp_tensor *t) { return network(t, true); }, image, &rows);
     EXPECT_NE(rows.find("add: f32[2, 16, 4, 3]"), std::string::npos) << "a reader sees the sum in f32: " << rows;
+}
+
+TEST_F(PassesInBf16, NormsOfF32AreRoundedWhereTheirReadersRound) {
+    amp_tensor *mean = random_tensor(AMP_F32, {8}, 22), *var = op("exp", {random_tensor(AMP_F32, {8}, 23)});
+    const auto network = [&](bool read) {
+        return [&, read](amp_tensor *t) {
+            amp_tensor *n = op("relu", {op("batch_norm", {t, mean, var, var, mean})});
+            amp_tensor *y = op("conv2d", {op("max_pool2d", {n, AMP_DIMS(2, 2)}), kernel});
+            return read ? op("add", {op("sum", {y}), op("sum", {n})}) : y;
+        };
+    };
+    std::string rows, exact;
+    amp_tensor *y = run(network(false), image, &rows);
+    ASSERT_NE(y, nullptr);
+    EXPECT_NE(rows.find("batch_norm_pointwise: f32"), std::string::npos) << rows;
+    EXPECT_NE(rows.find("max_pool2d: bf16"), std::string::npos) << rows;
+    EXPECT_EQ(numbers_of(y), numbers_of(run(network(false), image, &exact, true))) << "the bits of calls one by one";
+    rows.clear();
+    (void)run(network(true), image, &rows);
+    EXPECT_NE(rows.find("max_pool2d: f32"), std::string::npos) << "a reader sees it in f32: " << rows;
 }
 
 TEST_F(PassesInBf16, TransformsOfWindowsWrittenAsConvolutionsAreInF32) {

@@ -180,7 +180,7 @@ static const struct {
 } told[] = {
     {"same", "calls that compute the same are one"},
     {"idioms", "several calls that are one op: GELU, layer_norm, SiLU, …"},
-    {"epilogues", "batch norm, bias, sums and activations become part of the product or convolution before them"},
+    {"epilogues", "batch norm, bias, sums and activations become part of the product, convolution or norm before them"},
     {"rounding", "results in f32 that every reader rounds are rounded where they are made"},
     {"casts", "casts of one value for several readers are one"},
     {"layout", "channels last from the first convolution on"},

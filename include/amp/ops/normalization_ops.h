@@ -78,6 +78,31 @@ AMP_API amp_tensor *amp_batch_norm_call(const amp_batch_norm_args *args);
 #define amp_batch_norm(...) AMP_CALL_(amp_batch_norm_call(AMP_ARGS_(batch_norm, input, __VA_ARGS__)))
 #endif
 
+/* attr(batch_norm by the running statistics), rounded once: attr is one of linear_pointwise's; the result has input's
+ * dtype unless dtype says another.
+ * batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None,
+ *     float eps=1e-05, str attr="none", float[]? scalars=None, str algorithm="none", *, ScalarType? dtype=None) ->
+ *     Tensor
+ * Autocast policy, CPU: fallthrough; CUDA: fallthrough. */
+typedef struct amp_batch_norm_pointwise_args {
+    size_t struct_size AMP_SIZE_OF_(amp_batch_norm_pointwise_args);
+    amp_tensor *input AMP_ABSENT_;
+    amp_tensor *running_mean AMP_ABSENT_;
+    amp_tensor *running_var AMP_ABSENT_;
+    amp_tensor *weight AMP_ABSENT_;
+    amp_tensor *bias AMP_ABSENT_;
+    amp_opt_float eps AMP_ABSENT_;
+    const char *attr AMP_ABSENT_;
+    amp_floats scalars AMP_ABSENT_;
+    const char *algorithm AMP_ABSENT_;
+    amp_dtype dtype AMP_ABSENT_;
+    unsigned char reserved_[4] AMP_ABSENT_;
+} amp_batch_norm_pointwise_args;
+AMP_API amp_tensor *amp_batch_norm_pointwise_call(const amp_batch_norm_pointwise_args *args);
+#ifndef __cplusplus
+#define amp_batch_norm_pointwise(r1_, r2_, ...) AMP_COUNTED_CALL_(#__VA_ARGS__, "input, running_mean, running_var", amp_batch_norm_pointwise_call(AMP_ARGS_(batch_norm_pointwise, input, r1_, r2_, __VA_ARGS__)))
+#endif
+
 /* Each channel of each sample normalised by its own statistics, or by the running ones.
  * instance_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None,
  *     Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor

@@ -40,6 +40,21 @@ struct batch_norm_options {
     batch_norm_options &with_eps(amp_opt_float v_) { eps = v_; return *this; }
 };
 
+/* batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, str attr="none", float[]? scalars=None, str algorithm="none", *, ScalarType? dtype=None) -> Tensor */
+struct batch_norm_pointwise_options {
+    amp_opt_float eps{};
+    const char *attr{};
+    amp::floats scalars{};
+    const char *algorithm{};
+    amp_dtype dtype{};
+
+    batch_norm_pointwise_options &with_eps(amp_opt_float v_) { eps = v_; return *this; }
+    batch_norm_pointwise_options &with_attr(const char *v_) { attr = v_; return *this; }
+    batch_norm_pointwise_options &with_scalars(const amp::floats &v_) { scalars = v_; return *this; }
+    batch_norm_pointwise_options &with_algorithm(const char *v_) { algorithm = v_; return *this; }
+    batch_norm_pointwise_options &with_dtype(amp_dtype v_) { dtype = v_; return *this; }
+};
+
 /* instance_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor */
 struct instance_norm_options {
     amp_opt_bool use_input_stats{};
@@ -162,6 +177,23 @@ inline tensor batch_norm(const tensor &input, const tensor &running_mean = {}, c
     args_.momentum = options.momentum;
     args_.eps = options.eps;
     return detail::made(amp_batch_norm_call(&args_));
+}
+
+/* attr(batch_norm by the running statistics), rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another.
+ * batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, str attr="none", float[]? scalars=None, str algorithm="none", *, ScalarType? dtype=None) -> Tensor */
+inline tensor batch_norm_pointwise(const tensor &input, const tensor &running_mean, const tensor &running_var, const tensor &weight = {}, const tensor &bias = {}, const batch_norm_pointwise_options &options = {}) {
+    amp_batch_norm_pointwise_args args_{};
+    args_.input = input.get();
+    args_.running_mean = running_mean.get();
+    args_.running_var = running_var.get();
+    args_.weight = weight.get();
+    args_.bias = bias.get();
+    args_.eps = options.eps;
+    args_.attr = options.attr;
+    args_.scalars = options.scalars.get();
+    args_.algorithm = options.algorithm;
+    args_.dtype = options.dtype;
+    return detail::made(amp_batch_norm_pointwise_call(&args_));
 }
 
 /* Each channel of each sample normalised by its own statistics, or by the running ones.

@@ -3,9 +3,8 @@
  * Formula:     channel.h.
  * Accumulator: f32 lanes over blocks of 64 vectors, each about its own mean; f64 over blocks.
  * Error bound: Σ(x − mean)² to 70 · 2⁻²⁴ of itself: at most 34 values in a lane, log₂ VL + 1 sums of lanes, two
- *              roundings of each difference, with room for the mean's own, whose rest is taken out. standardize:
- *              three roundings, one of them of x − mean. respond: (count + 5) · 2⁻²⁴ of the result; the same bits on
- *              each ISA.
+ *              roundings of each difference, with room for the mean's own, whose rest is taken out. respond:
+ *              (count + 5) · 2⁻²⁴ of the result; the same bits on each ISA.
  * Denormals:   kept, as MXCSR says by default.
  * ISA:         that of the simd header which is included before.
  * Source:      Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances
@@ -76,27 +75,6 @@ void KERNEL(column_sums)(double *sum, double *squares, const float *in, int64_t 
     for (; i < n; i++) {
         sum[i] += (double)in[i];
         squares[i] += (double)in[i] * (double)in[i];
-    }
-}
-
-void KERNEL(standardize_row)(float *out, const float *in, const float *mean, const float *scale, const float *shift,
-                             int64_t n) {
-    const vf m = v_set1(*mean), s = v_set1(*scale), t = v_set1(*shift);
-    int64_t i = 0;
-    for (; i + VL <= n; i += VL) v_store(out + i, v_fma(v_load(in + i) - m, s, t));
-    if (i < n) v_store_first(out + i, v_fma(v_load_first(in + i, n - i) - m, s, t), n - i);
-}
-
-void KERNEL(standardize_columns)(float *out, const float *in, const float *mean, const float *scale, const float *shift,
-                                 int64_t n) {
-    int64_t i = 0;
-    for (; i + VL <= n; i += VL) {
-        v_store(out + i, v_fma(v_load(in + i) - v_load(mean + i), v_load(scale + i), v_load(shift + i)));
-    }
-    if (i < n) {
-        const int64_t r = n - i;
-        const vf x = v_load_first(in + i, r) - v_load_first(mean + i, r);
-        v_store_first(out + i, v_fma(x, v_load_first(scale + i, r), v_load_first(shift + i, r)), r);
     }
 }
 

@@ -1,6 +1,7 @@
 /* batch_norm, group_norm, instance_norm: each channel (n, c) of the input is a row of `inner` elements, normalised by
- * statistics of its own, of its group's or of its column of the batch. f32, f16 and bf16 run in the f32 kernels; f64 in
- * the loops here. Where rows are short, many channels are walked at once, as columns. */
+ * statistics of its own, of its group's or of its column of the batch. Statistics of f32, f16 and bf16 are taken by the
+ * f32 kernels, and applied by them or bf16's; f64 runs in the loops here. Where rows are short, many channels are walked
+ * at once, as columns. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "core/parallel.h"
 #include "cpu/convert/copy.h"
 #include "cpu/convert/element.h"
+#include "cpu/cpu_steps.h"
 #include "cpu/norm/channels_last.h"
 #include "cpu/registry/kernels.h"
 #include "steps/row_rules.h"
@@ -24,6 +26,8 @@ enum {
 
 typedef struct norm {
     amp_call *call;
+    amp_dtype dtype; /* of the output */
+    float least;     /* of the output: 0 is relu; only of f64 that is left alone */
     const amp_tensor *in;
     amp_tensor *out;
     int64_t outer, channels, inner;
@@ -55,11 +59,17 @@ static double *parameter(const amp_call *call, const amp_tensor *t, int64_t chan
     return values;
 }
 
+/* Whether kernels read the input and write the output as they are. */
+static bool is_direct(const norm *p) {
+    return p->in->dtype == p->dtype && (p->dtype == AMP_F32 || p->dtype == AMP_BF16);
+}
+
 static amp_status find_kernels(norm *p) {
-    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_STANDARDIZE_ROW, AMP_F32, AMP_F32);
+    const amp_dtype dtype = is_direct(p) ? p->dtype : AMP_F32;
+    const amp_kernel *kernel = amp_kernel_select(AMP_KERNEL_STANDARDIZE_ROW, dtype, dtype);
     p->moments = (amp_moments_function *)amp_kernel_get(AMP_KERNEL_MOMENTS, AMP_F32, AMP_F32);
     p->column_sums = (amp_column_sums_function *)amp_kernel_get(AMP_KERNEL_COLUMN_SUMS, AMP_F32, AMP_F32);
-    p->columns = (amp_standardize_function *)amp_kernel_get(AMP_KERNEL_STANDARDIZE_COLUMNS, AMP_F32, AMP_F32);
+    p->columns = (amp_standardize_function *)amp_kernel_get(AMP_KERNEL_STANDARDIZE_COLUMNS, dtype, dtype);
     p->layer_norm = (amp_norm_function *)amp_kernel_get(AMP_KERNEL_LAYER_NORM, AMP_F32, AMP_F32);
     if (!kernel || !p->moments || !p->column_sums || !p->columns || !p->layer_norm) return amp_pending_error();
     p->row = (amp_standardize_function *)kernel->function;
@@ -68,13 +78,17 @@ static amp_status find_kernels(norm *p) {
     return AMP_OK;
 }
 
-/* All but the output. */
+/* All but the output, whose dtype and least p has. */
 static amp_status start(norm *p, amp_call *call, amp_tensor *input, amp_tensor *weight, amp_tensor *bias, double eps) {
     AMP_TRY(amp_check_channel_input(call, input));
     AMP_TRY(amp_check_channel_numbers(call, input, "weight", weight));
     AMP_TRY(amp_check_channel_numbers(call, input, "bias", bias));
-    *p = (norm){
-        .call = call, .in = input, .outer = input->shape[0], .channels = input->shape[1], .inner = 1, .eps = eps};
+    p->call = call;
+    p->in = input;
+    p->outer = input->shape[0];
+    p->channels = input->shape[1];
+    p->inner = 1;
+    p->eps = eps;
     for (int d = 2; d < input->rank; d++) p->inner *= input->shape[d];
     p->weight = parameter(call, weight, p->channels, 1.0);
     p->bias = parameter(call, bias, p->channels, 0.0);
@@ -88,7 +102,7 @@ static amp_status make_dense(norm *p, int first) {
 }
 
 static amp_status make_output(norm *p) {
-    p->out = amp_call_output(p->call, 0, p->in->dtype, p->in->rank, p->in->shape);
+    p->out = amp_call_output(p->call, 0, p->dtype, p->in->rank, p->in->shape);
     return p->out ? AMP_OK : amp_pending_error();
 }
 
@@ -136,31 +150,41 @@ static amp_moments row_moments(const norm *p, int64_t n, int64_t c) {
     return m;
 }
 
+/* n elements from x to y, by one channel's numbers, or each by its own where `step` is 1. */
+static void standardize(const norm *p, amp_standardize_function *run, char *y, const char *x,
+                        const amp_standardize_numbers *of, int64_t step, int64_t n) {
+    const amp_dtype from = p->in->dtype;
+    if (is_direct(p)) {
+        run(y, x, of, n);
+        return;
+    }
+    const int64_t read = (int64_t)amp_dtype_size(from), written = (int64_t)amp_dtype_size(p->dtype);
+    _Alignas(64) float block[BLOCK];
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int64_t count = n - at < BLOCK ? n - at : BLOCK;
+        const amp_standardize_numbers here = {of->mean + at * step, of->scale + at * step, of->shift + at * step,
+                                              of->least};
+        const void *wide = from == AMP_F32 ? (const void *)(x + at * read) : block;
+        if (from != AMP_F32) amp_block_load(AMP_F32, block, from, x + at * read, read, count);
+        run(block, wide, &here, count);
+        amp_block_store(AMP_F32, block, p->dtype, y + at * written, written, count);
+    }
+}
+
 /* Row (n, c) by its mean and the reciprocal of its deviation. */
 static void apply_row(const norm *p, int64_t n, int64_t c, double mean, double rstd) {
-    const amp_dtype dtype = p->in->dtype;
-    const int64_t size = (int64_t)amp_dtype_size(dtype);
     const char *x = (const char *)amp_tensor_pointer(p->in) + row_offset(p->in, n, c);
     char *y = (char *)amp_tensor_pointer(p->out) + row_offset(p->out, n, c);
     const double scale = p->weight[c] * rstd, bias = p->bias[c];
-    if (dtype == AMP_F64) {
+    if (p->in->dtype == AMP_F64) {
         const double *in = (const double *)(const void *)x;
         for (int64_t i = 0; i < p->inner; i++) ((double *)(void *)y)[i] = (in[i] - mean) * scale + bias;
         return;
     }
     /* what rounding takes from the mean goes into the shift */
     const float m = (float)mean, s = (float)scale, t = (float)(bias - (mean - (double)m) * scale);
-    if (dtype == AMP_F32) {
-        p->row((float *)(void *)y, (const float *)(const void *)x, &m, &s, &t, p->inner);
-        return;
-    }
-    _Alignas(64) float block[BLOCK];
-    for (int64_t at = 0; at < p->inner; at += BLOCK) {
-        const int64_t count = p->inner - at < BLOCK ? p->inner - at : BLOCK;
-        amp_block_load(AMP_F32, block, dtype, x + at * size, size, count);
-        p->row(block, block, &m, &s, &t, count);
-        amp_block_store(AMP_F32, block, dtype, y + at * size, size, count);
-    }
+    const amp_standardize_numbers of = {&m, &s, &t, p->least};
+    standardize(p, p->row, y, x, &of, 0, p->inner);
 }
 
 static double reciprocal_deviation(double variance, double eps) {
@@ -306,38 +330,35 @@ static void batch_moments_of_columns(const columns *k, double *mean, double *squ
     }
 }
 
-static void apply_columns(const columns *k, int64_t row, const float *mean, const float *scale, const float *shift) {
+static void apply_columns(const columns *k, int64_t row, const amp_standardize_numbers *of) {
     const norm *p = k->p;
-    const amp_dtype dtype = p->in->dtype;
-    const int64_t size = (int64_t)amp_dtype_size(dtype), left = k->total - row * k->width;
-    const int64_t n = left < k->width ? left : k->width;
-    const char *x = (const char *)amp_tensor_pointer(p->in) + row * k->width * size;
-    char *y = (char *)amp_tensor_pointer(p->out) + row * k->width * size;
-    if (dtype == AMP_F32) {
-        p->columns((float *)(void *)y, (const float *)(const void *)x, mean, scale, shift, n);
-        return;
-    }
-    _Alignas(64) float block[BLOCK];
-    for (int64_t at = 0; at < n; at += BLOCK) {
-        const int64_t count = n - at < BLOCK ? n - at : BLOCK;
-        amp_block_load(AMP_F32, block, dtype, x + at * size, size, count);
-        p->columns(block, block, mean + at, scale + at, shift + at, count);
-        amp_block_store(AMP_F32, block, dtype, y + at * size, size, count);
-    }
+    const int64_t from = row * k->width, left = k->total - from, n = left < k->width ? left : k->width;
+    const char *x = (const char *)amp_tensor_pointer(p->in) + from * (int64_t)amp_dtype_size(p->in->dtype);
+    char *y = (char *)amp_tensor_pointer(p->out) + from * (int64_t)amp_dtype_size(p->dtype);
+    standardize(p, p->columns, y, x, of, 1, n);
 }
 
 static void run_columns(const columns *k, const double *mean, const double *variance) {
     const norm *p = k->p;
     float *values = (float *)(void *)(k->room + 2 * k->width), *scale = values + k->width, *shift = scale + k->width;
-    for (int64_t j = 0; j < k->width; j++) {
-        const int64_t c = channel_of(k, j);
+    for (int64_t c = 0; c < p->channels; c++) {
         const double s = p->weight[c] * reciprocal_deviation(variance[c], p->eps);
-        values[j] = (float)mean[c];
-        scale[j] = (float)s;
-        shift[j] = (float)(p->bias[c] - (mean[c] - (double)values[j]) * s);
+        const float m = (float)mean[c], t = (float)(p->bias[c] - (mean[c] - (double)m) * s);
+        for (int64_t j = c * k->inner; j < (c + 1) * k->inner; j++) {
+            values[j] = m;
+            scale[j] = (float)s;
+            shift[j] = t;
+        }
     }
+    for (int64_t j = p->channels * k->inner; j < k->width; j++) {
+        const int64_t first = j - p->channels * k->inner;
+        values[j] = values[first];
+        scale[j] = scale[first];
+        shift[j] = shift[first];
+    }
+    const amp_standardize_numbers of = {values, scale, shift, p->least};
 #pragma omp parallel for num_threads(k->threads) if (k->threads > 1) schedule(static)
-    for (int64_t r = 0; r < k->rows; r++) apply_columns(k, r, values, scale, shift);
+    for (int64_t r = 0; r < k->rows; r++) apply_columns(k, r, &of);
 }
 
 /* ---- Running statistics ------------------------------------------------------------------------------------------ */
@@ -361,7 +382,7 @@ static bool lies_last(const norm *p) {
 /* The output in the input's own order. */
 static amp_status make_output_like(norm *p) {
     const amp_tensor *in = p->in;
-    p->out = amp_call_output(p->call, 0, in->dtype, in->rank, in->shape);
+    p->out = amp_call_output(p->call, 0, p->dtype, in->rank, in->shape);
     amp_tensor *made = p->call->outputs[0]; /* of a call that runs ahead too */
     for (int d = 0; made && d < in->rank; d++) made->strides[d] = in->strides[d];
     return p->out ? AMP_OK : amp_pending_error();
@@ -390,9 +411,8 @@ static void finish_variance(batch_statistics *s, int64_t channels, double count)
     }
 }
 
-amp_status cpu_batch_norm(amp_call *call) {
-    const amp_batch_norm_args *a = call->args;
-    norm p = {.call = call, .in = a->input};
+amp_status amp_cpu_batch_norm(amp_call *call, const amp_batch_norm_args *a, amp_dtype dtype, float least) {
+    norm p = {.call = call, .in = a->input, .dtype = dtype, .least = least};
     batch_statistics s = {0};
     if (amp_tensor_elements(a->input) == 0) return make_output(&p);
     AMP_TRY(start(&p, call, a->input, a->weight, a->bias, a->eps.value));
@@ -429,6 +449,11 @@ amp_status cpu_batch_norm(amp_call *call) {
     return AMP_OK;
 }
 
+amp_status cpu_batch_norm(amp_call *call) {
+    const amp_batch_norm_args *a = call->args;
+    return amp_cpu_batch_norm(call, a, a->input->dtype, -INFINITY);
+}
+
 /* ---- instance_norm ----------------------------------------------------------------------------------------------- */
 
 /* The running statistics move towards the mean, over the batch, of the instances' own. */
@@ -451,7 +476,7 @@ static amp_status update_from_instances(const norm *p, const amp_instance_norm_a
 amp_status cpu_instance_norm(amp_call *call) {
     const amp_instance_norm_args *a = call->args;
     const bool own = a->use_input_stats.value;
-    norm p = {.call = call, .in = a->input};
+    norm p = {.dtype = a->input->dtype, .least = -INFINITY};
     batch_statistics s = {0};
     AMP_TRY(amp_check_channel_input(call, a->input));
     AMP_TRY(amp_check_running(call, a->input, a->running_mean, a->running_var, "use_input_stats", !own));
@@ -539,7 +564,7 @@ static amp_status run_groups_last(const norm *p, int64_t each) {
 
 amp_status cpu_group_norm(amp_call *call) {
     const amp_group_norm_args *a = call->args;
-    norm p;
+    norm p = {.dtype = a->input->dtype, .least = -INFINITY};
     AMP_TRY(start(&p, call, a->input, a->weight, a->bias, a->eps.value));
     AMP_TRY(amp_check_groups(call, a->input, a->num_groups));
     if (lies_last(&p) && amp_tensor_elements(a->input) > 0) {

@@ -53,27 +53,6 @@ bool amp_column_sums_self_test(const amp_kernel *kernel, const amp_kernel *refer
     return true;
 }
 
-bool amp_standardize_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    float in[LENGTH], mean[LENGTH], scale[LENGTH], shift[LENGTH];
-    fill(in, 2u);
-    fill(mean, 3u);
-    fill(scale, 4u);
-    fill(shift, 5u);
-    in[5] = NAN;
-    for (int n = 0; n <= LENGTH; n++) {
-        float got[LENGTH + GUARD], want[LENGTH];
-        for (int i = 0; i < LENGTH + GUARD; i++) got[i] = guard_value;
-        ((amp_standardize_function *)kernel->function)(got, in, mean, scale, shift, n);
-        ((amp_standardize_function *)reference->function)(want, in, mean, scale, shift, n);
-        for (int i = 0; i < LENGTH + GUARD; i++) {
-            if (i < n ? near((double)got[i], (double)want[i]) : got[i] == guard_value) continue;
-            snprintf(message, size, "element %d of %d is %a", i, n, (double)got[i]);
-            return false;
-        }
-    }
-    return true;
-}
-
 bool amp_respond_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
     float a[LENGTH], b[LENGTH];
     const float *const in[] = {a, b, a};

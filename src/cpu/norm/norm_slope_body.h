@@ -1,12 +1,12 @@
-/* The kernels of gradients of norms and of softmax (channel.h), compiled once per ISA over simd_<isa>.h, for f32 and,
- * where NORM_BF16 is defined, for input, gradient and result in bf16; no include guard: one file, one ISA and dtype.
+/* The kernels that apply the statistics of channels, and those of gradients of norms and of softmax (channel.h), compiled
+ * once per ISA over simd_<isa>.h, for f32 and, where NORM_BF16 is defined, for input, gradient and result in bf16; no include guard: one file, one ISA and dtype.
  *
  * Formula: channel.h. Accumulator: f32 lanes over blocks of 64 vectors, each about its own mean, or over 64 rows of
  * columns; f64 over blocks. dweight and
  *              dbias: f32, row after row.
  * Error bound: sums over a block to 70 · 2⁻²⁴ of Σ|terms|; an element of a row to 8 · 2⁻²⁴ of the terms that it is the
  * sum of, rounded
- *              once.
+ *              once. standardize: three roundings, one of them of x − mean, and bf16's.
  * Denormals:   kept, as MXCSR says by default.
  * ISA:         that of the simd header which is included before.
  * Source:      the derivatives; Chan, Golub and LeVeque for moments, as channel_body.h has them. */
@@ -145,6 +145,21 @@ void KERNEL(slope_columns)(double *sums, int64_t step, const void *x, const void
 }
 
 /* ---- Elements ----------------------------------------------------------------------------------------------------- */
+void KERNEL(standardize_row)(void *out, const void *in, const amp_standardize_numbers *p, int64_t n) {
+    const vf m = v_set1(*p->mean), s = v_set1(*p->scale), t = v_set1(*p->shift), least = v_set1(p->least);
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) store(out, i, i + VL, v_max(least, v_fma(load(in, i, i + VL) - m, s, t)));
+    if (i < n) store(out, i, n, v_max(least, v_fma(load(in, i, n) - m, s, t)));
+}
+
+void KERNEL(standardize_columns)(void *out, const void *in, const amp_standardize_numbers *p, int64_t n) {
+    const vf least = v_set1(p->least);
+    for (int64_t i = 0; i < n; i += VL) {
+        const vf x = load(in, i, n) - load_number(p->mean, i, n);
+        store(out, i, n, v_max(least, v_fma(x, load_number(p->scale, i, n), load_number(p->shift, i, n))));
+    }
+}
+
 void KERNEL(norm_slope_row)(void *out, const void *x, const void *d, const amp_norm_slope_numbers *p, int64_t n) {
     const vf m = v_set1(*p->mean), a = v_set1(*p->a), b = v_set1(*p->b), c = v_set1(*p->c);
     int64_t i = 0;

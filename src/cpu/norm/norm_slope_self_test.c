@@ -1,4 +1,4 @@
-/* What each row of the families of gradients of norms and softmax must pass before its first use: every tail length,
+/* What each row of the families that apply statistics, and of gradients of norms and softmax, must pass before its first use: every tail length,
  * neighbours untouched, a NaN beyond the end not seen, values as the reference has them. */
 #include <math.h>
 #include <stdio.h>
@@ -129,6 +129,24 @@ bool amp_norm_slope_self_test(const amp_kernel *kernel, const amp_kernel *refere
         ((amp_norm_slope_function *)kernel->function)(in(kernel, &got), in(kernel, &x), in(kernel, &d), &p, n);
         ((amp_norm_slope_function *)reference->function)(in(kernel, &want), in(kernel, &x), in(kernel, &d), &p, n);
         if (!agree(kernel, &got, &want, n, "gradient", message, size)) return false;
+    }
+    return true;
+}
+
+bool amp_standardize_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
+    values x, got, want;
+    float numbers[3][ROOM];
+    fill(&x, ROOM, 1u);
+    for (int i = 0; i < 3; i++) fill_numbers(numbers[i], ROOM, 2u + (uint32_t)i);
+    set(&x, 5, NAN);
+    for (int n = 0; n < LENGTH; n++) {
+        const float least = n % 2 ? 0.0f : -INFINITY;
+        const amp_standardize_numbers p = {numbers[0], numbers[1], numbers[2], least};
+        guard(&got);
+        guard(&want);
+        ((amp_standardize_function *)kernel->function)(in(kernel, &got), in(kernel, &x), &p, n);
+        ((amp_standardize_function *)reference->function)(in(kernel, &want), in(kernel, &x), &p, n);
+        if (!agree(kernel, &got, &want, n, "result", message, size)) return false;
     }
     return true;
 }

@@ -27,9 +27,13 @@ typedef void amp_moments_function(amp_moments *moments, const float *in, int64_t
 /* sum[i] += in[i], squares[i] += in[i]², without rounding but that of the f64 sums. */
 typedef void amp_column_sums_function(double *sum, double *squares, const float *in, int64_t n);
 
-/* out[i] = (in[i] − mean[k])·scale[k] + shift[k], out may be in. standardize_row: k = 0; standardize_columns: k = i. */
-typedef void amp_standardize_function(float *out, const float *in, const float *mean, const float *scale,
-                                      const float *shift, int64_t n);
+/* out[i] = max(least, (in[i] − mean[k])·scale[k] + shift[k]), out may be in; NaN stays NaN. standardize_row: k = 0;
+ * standardize_columns: k = i. Elements are of the row's dtype. */
+typedef struct amp_standardize_numbers {
+    const float *mean, *scale, *shift;
+    float least; /* 0: relu; −INFINITY: all of them */
+} amp_standardize_numbers;
+typedef void amp_standardize_function(void *out, const void *in, const amp_standardize_numbers *numbers, int64_t n);
 
 /* ---- Gradients of norms and softmax: x is what was normalised, d the gradient of the result; these and what is written are of the row's
  * dtype, numbers and parameters f32 ---------------------------------------------------------------------------------- */

@@ -220,6 +220,51 @@ TEST_F(ChannelNorm, ThreadsDoNotChangeTheResult) {
     }
 }
 
+// In every layout: rows, short rows as columns, channels last; taken along by the kernels, or made of two ops.
+TEST_F(ChannelNorm, PointwiseIsTheActivationRoundedOnce) {
+    amp_tensor *mean = random_tensor(AMP_F32, {6}, 1), *var = op("exp", {random_tensor(AMP_F32, {6}, 2)});
+    amp_tensor *w = random_tensor(AMP_F32, {6}, 3), *b = random_tensor(AMP_F32, {6}, 4);
+    for (const amp_dtype from : {AMP_F32, AMP_BF16, AMP_F16, AMP_F64}) {
+        for (const amp_dtype to : {AMP_F32, AMP_BF16, AMP_F16, AMP_F64}) {
+            for (const char *attr : {"none", "relu", "gelu"}) {
+                for (const int64_t width : {3, 40}) {
+                    SCOPED_TRACE(std::string(amp_dtype_name(from)) + " " + amp_dtype_name(to) + " " + attr);
+                    amp_tensor *x = random_tensor(from, {2, 6, 3, width}, 5);
+                    const auto wide = [](amp_tensor *t) { return op("to", {t, AMP_F64}); };
+                    amp_tensor *y = op("batch_norm", {wide(x), wide(mean), wide(var), wide(w), wide(b)});
+                    if (strcmp(attr, "none") != 0) y = op(attr, {y});
+                    for (amp_tensor *t : {x, amp_channels_last(x)}) {
+                        const auto own = [&](amp_tensor *p) { return from == AMP_F64 ? wide(p) : p; };
+                        amp_tensor *made = op("batch_norm_pointwise", {t, own(mean), own(var), own(w), own(b)},
+                                              {{"attr", attr}, {"dtype", to}});
+                        ASSERT_NE(made, nullptr) << amp_last_error();
+                        EXPECT_EQ(amp_tensor_dtype(made), to);
+                        expect_near(made, numbers_of(y), std::max(tolerance_of(to), tolerance_of(from)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_F(ChannelNorm, ReluThatIsTakenAlongHasTheOpsBits) {
+    amp_tensor *mean = random_tensor(AMP_F32, {6}, 1), *var = op("exp", {random_tensor(AMP_F32, {6}, 2)});
+    for (const amp_dtype dtype : {AMP_F32, AMP_BF16, AMP_F16}) {
+        amp_tensor *x = amp_channels_last(random_tensor(dtype, {2, 6, 7, 5}, 3));
+        const double nan = std::nan("");
+        x = op("where", {op("gt", {x, 0.9}), nan, x});
+        const std::vector<double> want = numbers_of(op("relu", {op("batch_norm", {x, mean, var})}));
+        const std::vector<double> got = numbers_of(op("batch_norm_pointwise", {x, mean, var}, {{"attr", "relu"}}));
+        ASSERT_EQ(got.size(), want.size());
+        for (size_t i = 0; i < got.size(); i++) {
+            if (std::isnan(want[i]))
+                EXPECT_TRUE(std::isnan(got[i]));
+            else
+                EXPECT_EQ(got[i], want[i]);
+        }
+    }
+}
+
 TEST_F(ChannelNorm, Nothing) {
     amp_tensor *mean = tensor(AMP_F32, {3}, {1}), *var = tensor(AMP_F32, {3}, {2});
     EXPECT_EQ(amp_tensor_numel(op("batch_norm", {tensor(AMP_F32, {0, 3, 4}), mean, var}, {{"training", true}})), 0);
@@ -252,6 +297,12 @@ TEST_F(ChannelNorm, RefuseBadInput) {
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"instance_norm", "[2, 4]", "more than one"}));
     EXPECT_EQ(op("instance_norm", {x}, {{"use_input_stats", false}}), nullptr);
     EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"instance_norm", "running_mean", "use_input_stats"}));
+    EXPECT_EQ(op("batch_norm_pointwise", {x, four, four}, {{"attr", "sine"}}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"batch_norm_pointwise", "attr", "sine", "relu"}));
+    EXPECT_EQ(op("batch_norm_pointwise", {x, four, four}, {{"dtype", AMP_I64}}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_DTYPE, {"batch_norm_pointwise", "dtype", "i64", "floating"}));
+    EXPECT_EQ(op("batch_norm_pointwise", {x, three, four}), nullptr);
+    EXPECT_TRUE(failed_with(AMP_ERROR_INVALID, {"batch_norm_pointwise", "running_mean", "[3]", "[4]"}));
 }
 
 } // namespace

@@ -173,8 +173,9 @@ void run(amp_column_sums_function *f, const amp_kernel &, Operands &m, int64_t n
 }
 void run(amp_standardize_function *f, const amp_kernel &k, Operands &m, int64_t n) {
     const int64_t channels = k.family == AMP_KERNEL_STANDARDIZE_ROW ? 1 : n;
-    const float *in = m.input(n), *mean = m.input(channels), *scale = m.input(channels), *shift = m.input(channels);
-    f(m.output(n), in, mean, scale, shift, n);
+    const void *in = m.input(n, k.in);
+    const amp_standardize_numbers p = {m.input(channels), m.input(channels), m.input(channels), 0.0F};
+    f(m.output(n, amp_dtype_size(k.out)), in, &p, n);
 }
 void run(amp_slope_sums_function *f, const amp_kernel &k, Operands &m, int64_t n) {
     const void *x = m.input(n, k.in), *d = m.input(n, k.in);
