@@ -490,7 +490,7 @@ ROWS = [
     ('batch_norm', [], -1, False, [], True,
      "batch_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor\n    Each channel normalised by the batch's statistics (training, updating the running ones) or the running ones."),
     ('batch_norm_pointwise', [], -1, False, [], True,
-     'batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, str attr="none", float[]? scalars=None, str algorithm="none", *, ScalarType? dtype=None) -> Tensor\n    attr(batch_norm by the running statistics), rounded once: attr is one of linear_pointwise\'s; the result has input\'s dtype unless dtype says another.'),
+     'batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, str attr="none", float[]? scalars=None, str algorithm="none", *, ScalarType? dtype=None) -> Tensor\n    attr(batch_norm by the running statistics), a 16-bit result rounded once: attr is one of linear_pointwise\'s; the result has input\'s dtype unless dtype says another.'),
     ('instance_norm', [], -1, False, [], True,
      'instance_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor\n    Each channel of each sample normalised by its own statistics, or by the running ones.'),
     ('layer_norm_backward', [], -1, False, ['grad_input', 'grad_weight', 'grad_bias'], True,

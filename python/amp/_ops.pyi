@@ -2687,7 +2687,7 @@ class TensorMethods:
             Each channel normalised by the batch's statistics (training, updating the running ones) or the running ones."""
     def batch_norm_pointwise(self, running_mean: Array, running_var: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, eps: _float = 1e-05, attr: _str = "none", scalars: Optional[Factors] = None, algorithm: _str = "none", *, dtype: Optional[Union[dtype, _str]] = None) -> Tensor:
         """batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, str attr="none", float[]? scalars=None, str algorithm="none", *, ScalarType? dtype=None) -> Tensor
-            attr(batch_norm by the running statistics), rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another."""
+            attr(batch_norm by the running statistics), a 16-bit result rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another."""
     def instance_norm(self, running_mean: Optional[Array] = None, running_var: Optional[Array] = None, weight: Optional[Array] = None, bias: Optional[Array] = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
         """instance_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor
             Each channel of each sample normalised by its own statistics, or by the running ones."""
@@ -6290,7 +6290,7 @@ def batch_norm(input: Array, running_mean: Optional[Array] = None, running_var: 
 
 def batch_norm_pointwise(input: Array, running_mean: Array, running_var: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, eps: _float = 1e-05, attr: _str = "none", scalars: Optional[Factors] = None, algorithm: _str = "none", *, dtype: Optional[Union[dtype, _str]] = None) -> Tensor:
     """batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, str attr="none", float[]? scalars=None, str algorithm="none", *, ScalarType? dtype=None) -> Tensor
-        attr(batch_norm by the running statistics), rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another."""
+        attr(batch_norm by the running statistics), a 16-bit result rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another."""
 
 def instance_norm(input: Array, running_mean: Optional[Array] = None, running_var: Optional[Array] = None, weight: Optional[Array] = None, bias: Optional[Array] = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """instance_norm(Tensor input, Tensor(a!)? running_mean=None, Tensor(b!)? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor

@@ -5290,7 +5290,7 @@ const amp_op_info amp_op_table[] = {
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},
     {AMP_OP_ID_batch_norm_pointwise, "batch_norm_pointwise", "", "batch_norm_pointwise",
      "batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, str attr=\"none\", float[]? scalars=None, str algorithm=\"none\", *, ScalarType? dtype=None) -> Tensor",
-     "attr(batch_norm by the running statistics), rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another.",
+     "attr(batch_norm by the running statistics), a 16-bit result rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another.",
      NULL, sizeof(amp_batch_norm_pointwise_args), 156, args_batch_norm_pointwise, 10, 1, "out",
      AMP_FORM_FUNCTION, AMP_OP_KEEPS_CHANNELS_LAST, NULL, NULL,
      {{{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}, {{AMP_POLICY_FALLTHROUGH, NULL, NULL, false}, {AMP_POLICY_FALLTHROUGH, NULL, NULL, false}}}},

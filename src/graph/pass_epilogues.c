@@ -267,7 +267,8 @@ static const amp_net_node *batch_norm_before(const amp_net *net, int k, int valu
     return is_same || stays_rounded(net, k, norm) ? norm : NULL;
 }
 
-/* A relu that alone reads a batch norm becomes part of it, where no policy casts for either. */
+/* A relu that alone reads a batch norm becomes part of it, where no policy casts for either; one of
+ * batch_norm_pointwise holds for both then. */
 static bool give_relu(amp_net *net, int k) {
     const amp_net_node *node = &net->nodes[k];
     if (strcmp(node->op->name, "relu") != 0) return false;

@@ -1,5 +1,6 @@
-/* Under autocast: a product's or a norm's result in f32 of which every reader sees but its rounded values is rounded
- * where it is made, and other calls' before it is joined or repeated. The same bits in half the memory. */
+/* Under autocast: a result in f32 of a product or of batch_norm_pointwise, of which every reader sees but its rounded
+ * values, is rounded where it is made, and other calls' before it is joined or repeated. The same bits in half the
+ * memory. */
 #include <string.h>
 
 #include "core/memory.h"
@@ -48,7 +49,7 @@ static void find_rounded(const amp_net *net, bool *rounded) {
     }
 }
 
-/* A norm whose readers all round. */
+/* A norm with its relu, whose readers all round. */
 static bool round_norm(amp_net *net, int k, const bool *rounded) {
     const amp_net_node *node = &net->nodes[k];
     const int result = node->results[0];

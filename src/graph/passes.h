@@ -33,7 +33,7 @@ int amp_net_value_like(amp_net *net, int value);
 /* A call of `op`, whose one tensor is `value`, that makes `result`, in front of node k, which moves on; NULL: no
  * memory. */
 amp_net_node *amp_net_insert(amp_net *net, int k, const char *op, int value, int result);
-/* What the region, its rules and its pins say of a call. */
+/* What the CPU's region, its rules and its pins say of a call. */
 amp_policy amp_net_policy(const amp_net *net, const amp_net_node *node);
 /* In a region of bf16: everyone who reads the value sees but its rounded elements. False without memory, too. */
 bool amp_net_is_rounded(const amp_net *net, int value);

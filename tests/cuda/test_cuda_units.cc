@@ -146,6 +146,8 @@ TEST_F(CudaUnits, BatchNormIsOneLaunchInEitherLayout) {
                 const uint64_t before = launches();
                 amp_tensor *got = op("batch_norm", {there, given[0], given[1], given[2], given[3]});
                 EXPECT_EQ(launches() - before, 1u);
+                op("batch_norm_pointwise", {there, given[0], given[1], given[2], given[3]}, {{"attr", "relu"}});
+                EXPECT_EQ(launches() - before, 3u) << "and the same with a relu is two";
                 expect_agree(got, op("batch_norm", {x, mean, spread, w, b}),
                              dtype == AMP_F32   ? 1e-4
                              : dtype == AMP_F16 ? 0.02

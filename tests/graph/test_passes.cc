@@ -321,14 +321,15 @@ namespace {
 class PassesInBf16 : public Passes {
   protected:
     // A later run's result; `rows` gets "op: inputs" of each call.
-    amp_tensor *run(const Function &function, amp_tensor *t, std::string *rows, bool exact = false) {
+    amp_tensor *run(const Function &function, amp_tensor *t, std::string *rows, bool exact = false,
+                    const amp_autocast_rules *rules = nullptr) {
         Function copy = function;
         amp_graph_options options = {};
         options.struct_size = sizeof options;
         options.exact = exact;
         amp_graph *graph = amp_graph_trace("passes", compute, &copy, 1, 1, &options);
         amp_tensor *first = nullptr, *later = nullptr;
-        amp_autocast(AMP_DEVICE_CPU) {
+        amp_autocast(AMP_DEVICE_CPU, AMP_DTYPE_NONE, true, true, false, false, nullptr, rules) {
             EXPECT_EQ(amp_graph_run(graph, &t, 1, &first, 1), AMP_OK) << amp_last_error();
             amp_explain_reset();
             amp_explain_begin();
@@ -509,6 +510,13 @@ TEST_F(PassesInBf16, NormsOfF32AreRoundedWhereTheirReadersRound) {
     rows.clear();
     (void)run(network(true), image, &rows);
     EXPECT_NE(rows.find("max_pool2d: f32"), std::string::npos) << "a reader sees it in f32: " << rows;
+    for (const char *text : {"amp-policy 1\nlower batch_norm\n", "amp-policy 1\nf32 relu\n"}) {
+        amp_autocast_rules *rules = amp_autocast_rules_parse(text, "rules");
+        rows.clear();
+        (void)run(network(false), image, &rows, false, rules);
+        EXPECT_NE(rows.find("relu: "), std::string::npos) << "the rule is for one of the two: " << rows;
+        amp_autocast_rules_release(rules);
+    }
 }
 
 TEST_F(PassesInBf16, TransformsOfWindowsWrittenAsConvolutionsAreInF32) {

@@ -78,8 +78,8 @@ AMP_API amp_tensor *amp_batch_norm_call(const amp_batch_norm_args *args);
 #define amp_batch_norm(...) AMP_CALL_(amp_batch_norm_call(AMP_ARGS_(batch_norm, input, __VA_ARGS__)))
 #endif
 
-/* attr(batch_norm by the running statistics), rounded once: attr is one of linear_pointwise's; the result has input's
- * dtype unless dtype says another.
+/* attr(batch_norm by the running statistics), a 16-bit result rounded once: attr is one of linear_pointwise's; the
+ * result has input's dtype unless dtype says another.
  * batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None,
  *     float eps=1e-05, str attr="none", float[]? scalars=None, str algorithm="none", *, ScalarType? dtype=None) ->
  *     Tensor

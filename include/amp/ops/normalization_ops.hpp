@@ -179,7 +179,7 @@ inline tensor batch_norm(const tensor &input, const tensor &running_mean = {}, c
     return detail::made(amp_batch_norm_call(&args_));
 }
 
-/* attr(batch_norm by the running statistics), rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another.
+/* attr(batch_norm by the running statistics), a 16-bit result rounded once: attr is one of linear_pointwise's; the result has input's dtype unless dtype says another.
  * batch_norm_pointwise(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, str attr="none", float[]? scalars=None, str algorithm="none", *, ScalarType? dtype=None) -> Tensor */
 inline tensor batch_norm_pointwise(const tensor &input, const tensor &running_mean, const tensor &running_var, const tensor &weight = {}, const tensor &bias = {}, const batch_norm_pointwise_options &options = {}) {
     amp_batch_norm_pointwise_args args_{};

@@ -27,7 +27,7 @@ enum {
 typedef struct norm {
     amp_call *call;
     amp_dtype dtype; /* of the output */
-    float least;     /* of the output: 0 is relu; only of f64 that is left alone */
+    float least;     /* of the output: 0 is relu; −INFINITY, and nothing else, for f64 */
     const amp_tensor *in;
     amp_tensor *out;
     int64_t outer, channels, inner;

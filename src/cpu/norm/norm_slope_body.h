@@ -1,5 +1,6 @@
 /* The kernels that apply the statistics of channels, and those of gradients of norms and of softmax (channel.h), compiled
- * once per ISA over simd_<isa>.h, for f32 and, where NORM_BF16 is defined, for input, gradient and result in bf16; no include guard: one file, one ISA and dtype.
+ * once per ISA over simd_<isa>.h, for f32 and, where NORM_BF16 is defined, for input, gradient and result in bf16; no
+ * include guard: one file, one ISA and dtype.
  *
  * Formula: channel.h. Accumulator: f32 lanes over blocks of 64 vectors, each about its own mean, or over 64 rows of
  * columns; f64 over blocks. dweight and

@@ -1,5 +1,5 @@
-/* What each row of the families that apply statistics, and of gradients of norms and softmax, must pass before its first use: every tail length,
- * neighbours untouched, a NaN beyond the end not seen, values as the reference has them. */
+/* What each row of the families that apply statistics, and of gradients of norms and softmax, must pass before its first
+ * use: every tail length, neighbours untouched, a NaN beyond the end not seen, values as the reference has them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

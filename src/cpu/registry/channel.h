@@ -1,5 +1,5 @@
-/* Dense f32 kernels of the norms over channels: statistics and their application. Sums run over blocks of 64 vectors in
- * f32 and over blocks in f64: their order follows from n and the ISA alone. */
+/* Dense kernels of the norms over channels: statistics, which are of f32, and their application, of f32 and bf16. Sums
+ * run over blocks of 64 vectors in f32 and over blocks in f64: their order follows from n and the ISA alone. */
 #ifndef AMP_CPU_CHANNEL_H
 #define AMP_CPU_CHANNEL_H
 
