@@ -430,8 +430,6 @@ DEFINE_BOTH(remainder, input, other, plain(call, &remainder_op, x, y))
 
 DEFINE_BOTH(fmod, input, other, plain(call, &fmod_op, x, y))
 
-DEFINE_TENSOR(pow, input, exponent, plain(call, &pow_op, x, y))
-
 DEFINE_TENSOR(atan2, input, other, floating(call, &atan2_op, x, y))
 
 DEFINE_TENSOR(logaddexp, input, other, plain(call, &logaddexp_op, x, y))
@@ -497,20 +495,40 @@ static void power_loop(void *context, void *out, const void *const *in, int64_t 
     ((amp_unary_function *)*(amp_kernel_function *const *)context)(out, in[0], n);
 }
 
-amp_status cpu_pow_scalar(amp_call *call) {
-    const amp_pow_scalar_args *a = call->args;
-    AMP_TRY(amp_check_power(call, a->input, &a->exponent));
-    const amp_operand x = amp_tensor_operand("input", a->input);
-    const int family = family_of_power(a->input->dtype, &a->exponent);
-    if (family == AMP_KERNEL_FAMILY_COUNT) return plain(call, &pow_op, x, amp_number_operand("exponent", a->exponent));
-    const amp_dtype compute = amp_kernel_dtype((amp_kernel_family)family, a->input->dtype);
+static amp_status power_by(amp_call *call, int family, amp_tensor *input) {
+    const amp_operand x = amp_tensor_operand("input", input);
+    const amp_dtype compute = amp_kernel_dtype((amp_kernel_family)family, input->dtype);
     const amp_kernel *kernel = amp_kernel_select((amp_kernel_family)family, compute, compute);
-    amp_tensor *out = kernel ? amp_operands_output(call, &x, 1, a->input->dtype) : NULL;
+    amp_tensor *out = kernel ? amp_operands_output(call, &x, 1, input->dtype) : NULL;
     if (!out) return amp_pending_error();
     amp_kernel_function *function = kernel->function;
     call->note.kernel = kernel->name;
     amp_operands_run(&x, 1, compute, compute, power_loop, &function, 1, out);
     return AMP_OK;
+}
+
+amp_status cpu_pow_scalar(amp_call *call) {
+    const amp_pow_scalar_args *a = call->args;
+    AMP_TRY(amp_check_power(call, a->input, &a->exponent));
+    const int family = family_of_power(a->input->dtype, &a->exponent);
+    if (family != AMP_KERNEL_FAMILY_COUNT) return power_by(call, family, a->input);
+    return plain(call, &pow_op, amp_tensor_operand("input", a->input), amp_number_operand("exponent", a->exponent));
+}
+
+/* The 2 of x² as files have it: one element, which changes neither shape nor type. The other powers that have kernels are
+ * others at −0 and −∞ where the exponent is a tensor. */
+static bool is_square(const amp_tensor *input, const amp_tensor *exponent) {
+    if (exponent->dtype != input->dtype || exponent->rank > input->rank || amp_tensor_elements(exponent) != 1)
+        return false;
+    const amp_scalar two = amp_float(2.0);
+    return family_of_power(input->dtype, &two) == AMP_KERNEL_SQUARE &&
+           amp_element_double(exponent->dtype, amp_tensor_pointer(exponent)) == 2.0;
+}
+
+amp_status cpu_pow(amp_call *call) {
+    const amp_pow_args *a = call->args;
+    if (is_square(a->input, a->exponent)) return power_by(call, AMP_KERNEL_SQUARE, a->input);
+    return plain(call, &pow_op, amp_tensor_operand("input", a->input), amp_tensor_operand("exponent", a->exponent));
 }
 
 amp_status cpu_pow_scalar_base(amp_call *call) {

@@ -19,7 +19,19 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { BLOCK = 256 };
+enum { BLOCK = 256, LANES = 16 }; /* LANES: a loop over a multiple of them has no scalar rest on any ISA */
+
+/* Elements for a loop over a multiple of LANES: those of a block, with ones behind them where it is no such multiple. */
+static const float *padded(float *buffer, const float *block, int count, int all) {
+    if (all == count) return block;
+    memcpy(buffer, block, (size_t)count * sizeof *block);
+    for (int i = count; i < all; i++) buffer[i] = 1.0f;
+    return buffer;
+}
+/* Fewer than four are quicker one by one. */
+INLINE int whole_lanes(int count) {
+    return count < 4 ? count : (count + LANES - 1) / LANES * LANES;
+}
 
 /* ---- Doubles and their bits ----------------------------------------------------------------------------------- */
 static const double magic = 0x1.8p52; /* adding it rounds to an integer, which is then in the low bits */
@@ -228,11 +240,11 @@ INLINE double sinc_of(double x) {
         float *out = results;                                                                                          \
         const float *in = elements;                                                                                    \
         for (int64_t start = 0; start < n; start += BLOCK) {                                                           \
-            const int count = n - start < BLOCK ? (int)(n - start) : BLOCK;                                            \
-            const float *block = in + start;                                                                           \
-            float result[BLOCK];                                                                                       \
+            const int count = n - start < BLOCK ? (int)(n - start) : BLOCK, all = whole_lanes(count);                  \
+            float result[BLOCK], copy[BLOCK];                                                                          \
+            const float *block = padded(copy, in + start, count, all);                                                 \
             int care = 0;                                                                                              \
-            _Pragma("omp simd reduction(| : care)") for (int i = 0; i < count; i++) {                                  \
+            _Pragma("omp simd reduction(| : care)") for (int i = 0; i < all; i++) {                                    \
                 const double x = block[i];                                                                             \
                 result[i] = (float)(value);                                                                            \
                 care |= (CARE);                                                                                        \
@@ -260,13 +272,14 @@ FORMULA(erfinv, inverse_error_function(x), 0, x)
         float *out = results;                                                                                          \
         const float *a = left, *b = right;                                                                             \
         float number[BLOCK];                                                                                           \
-        for (int i = 0; i < BLOCK; i++) number[i] = scale;                                                             \
+        for (int i = 0; !(a && b) && i < BLOCK && i < n + LANES; i++) number[i] = scale;                               \
         for (int64_t start = 0; start < n; start += BLOCK) {                                                           \
-            const int count = n - start < BLOCK ? (int)(n - start) : BLOCK;                                            \
-            const float *first = a ? a + start : number, *second = b ? b + start : number;                             \
-            float result[BLOCK];                                                                                       \
+            const int count = n - start < BLOCK ? (int)(n - start) : BLOCK, all = whole_lanes(count);                  \
+            float result[BLOCK], copies[2][BLOCK];                                                                     \
+            const float *first = a ? padded(copies[0], a + start, count, all) : number;                                \
+            const float *second = b ? padded(copies[1], b + start, count, all) : number;                               \
             int care = 0;                                                                                              \
-            _Pragma("omp simd reduction(| : care)") for (int i = 0; i < count; i++) {                                  \
+            _Pragma("omp simd reduction(| : care)") for (int i = 0; i < all; i++) {                                    \
                 const double x = first[i], y = second[i];                                                              \
                 result[i] = (float)(value);                                                                            \
                 care |= (CARE);                                                                                        \
@@ -279,12 +292,17 @@ FORMULA(erfinv, inverse_error_function(x), 0, x)
         }                                                                                                              \
     }
 
-/* e^(y·ln x) for x > 0: the logarithm's 2^-50 times at most 2^8 is what the exponential sees. */
+/* e^(y·ln |x|): the logarithm's 2^-50 times at most 2^8 is what the exponential sees. Below 0 for the odd y of a negative
+ * x, which is in the low bit of y + magic. */
 INLINE double power(double x, double y) {
     double k;
-    const double ln_m = split_log(x, &k);
-    return exponential(y * fma(k, M_LN2, ln_m));
+    const double ln_m = split_log(magnitude(x), &k), value = exponential(y * fma(k, M_LN2, ln_m));
+    return negated_if(bits_of(x) >> 63 & bits_of(y + magic), value);
 }
+/* Numbers but 0 to exponents that `magic` can round, of negative ones to integers. */
+#define POWER_NEEDS_CARE                                                                                               \
+    !both(both(magnitude(x) > 0.0, magnitude(x) < INFINITY),                                                           \
+          both(magnitude(y) < 0x1p40, (int)(x > 0.0) | (int)((y + magic) - magic == y)))
 
 /* x − y·trunc(x/y), exact where the quotient has fewer than 29 bits: y has 24. A quotient that was rounded up to the
  * next integer leaves a rest of the other sign. */
@@ -320,7 +338,7 @@ static double log_add_exp(double x, double y) {
 FORMULA2(div_trunc, __builtin_trunc(x / y), 0, x)
 FORMULA2(div_floor, floored_quotient(x, y, truncated_rest(x, y)), REST_NEEDS_CARE,
          y == 0.0 ? x / y : floored_quotient(x, y, fmod(x, y)))
-FORMULA2(pow, power(x, y), !both(both(x > 0.0, x < INFINITY), magnitude(y) < 0x1p40), pow(x, y))
+FORMULA2(pow, power(x, y), POWER_NEEDS_CARE, pow(x, y))
 FORMULA2(fmod, truncated_rest(x, y), REST_NEEDS_CARE, fmod(x, y))
 FORMULA2(remainder, floored_rest(y, truncated_rest(x, y)), REST_NEEDS_CARE, floored_rest(y, fmod(x, y)))
 FORMULA2(atan2, angle(x, y), !both(magnitude(x) + magnitude(y) > 0.0, magnitude(x) + magnitude(y) < INFINITY),

@@ -468,6 +468,26 @@ TEST_F(Elementwise, RootsOfMinusInfinityAreAsInPyTorch) {
     EXPECT_TRUE(std::isnan(numbers_of(op("pow", {tensor(AMP_BF16, {1}, {-INFINITY}), 0.5}))[0]));
 }
 
+// 4097² lies in the middle of two f32: x·x goes to the even one. Other powers of a tensor are those of C's pow.
+TEST_F(Elementwise, AnExponentOfOneTwoSquares) {
+    const std::vector<double> bases = {4097, -4097, -0.0, -INFINITY, 1e-30},
+                              squares = {16785408, 16785408, 0, INFINITY, 0};
+    amp_tensor *x = tensor(AMP_F32, {5}, bases);
+    for (const Shape &shape : {Shape{}, Shape{1}, Shape{1, 1}}) {
+        amp_tensor *power = op("pow", {x, tensor(AMP_F32, shape, {2})});
+        EXPECT_EQ(numbers_of(power), squares);
+        EXPECT_EQ(amp_tensor_rank(power), shape.size() > 1 ? 2 : 1);
+    }
+    EXPECT_EQ(numbers_of(op("pow", {tensor(AMP_BF16, {2}, {-3, 257}), tensor(AMP_BF16, {}, {2})})),
+              (std::vector<double>{9, 65536}));
+    EXPECT_EQ(amp_tensor_dtype(op("pow", {tensor(AMP_BF16, {1}, {3}), tensor(AMP_F32, {1}, {2})})), AMP_F32);
+    EXPECT_EQ(numbers_of(op("pow", {tensor(AMP_F32, {2}, {-0.0, -INFINITY}), tensor(AMP_F32, {}, {0.5})})),
+              (std::vector<double>{0, INFINITY}));
+    EXPECT_EQ(numbers_of(op("pow", {tensor(AMP_I32, {2}, {-3, 4}), tensor(AMP_I32, {}, {2})})),
+              (std::vector<double>{9, 16}));
+    EXPECT_EQ(numbers_of(op("pow_", {x, tensor(AMP_F32, {}, {2})})), squares);
+}
+
 TEST_F(Elementwise, BoolsHaveNoDifferencesAndNoQuotients) {
     amp_tensor *b = tensor(AMP_BOOL, {2}), *x = tensor(AMP_I64, {2});
     for (const auto &v : {std::vector<Value>{b, x}, {x, b}, {b, 2}, {b, b}, {x, amp_bool(true)}}) {

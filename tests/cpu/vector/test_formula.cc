@@ -159,7 +159,7 @@ TEST_P(Formula, WorksInPlaceAndTouchesNothingElse) {
     }
 }
 
-// All pairs of special values, and random ones of random exponents.
+// All pairs of special values, and random ones: of random exponents, and beside small integers.
 std::vector<std::pair<float, float>> pairs() {
     const float special[] = {0.0f,    -0.0f,   1.0f,     -1.0f,     0.5f,    -0.5f,       2.0f,
                              -2.0f,   3.0f,    -3.0f,    1e-45f,    -1e-45f, 1e30f,       -1e30f,
@@ -177,6 +177,7 @@ std::vector<std::pair<float, float>> pairs() {
         };
         const float x = value();
         all.emplace_back(x, value());
+        if (near) all.emplace_back(x, static_cast<float>(random() % 41) - 20);
     }
     return all;
 }
