@@ -515,8 +515,8 @@ amp_status cpu_pow_scalar(amp_call *call) {
     return plain(call, &pow_op, amp_tensor_operand("input", a->input), amp_number_operand("exponent", a->exponent));
 }
 
-/* The 2 of x² as files have it: one element, which changes neither shape nor type. The other powers that have kernels are
- * others at −0 and −∞ where the exponent is a tensor. */
+/* The 2 of x² as files have it: one element, which changes neither shape nor type. By a tensor of ±½ −0 and −∞ go to +0
+ * and +∞ or the other way round, which roots would not; −1 is rare. */
 static bool is_square(const amp_tensor *input, const amp_tensor *exponent) {
     if (exponent->dtype != input->dtype || exponent->rank > input->rank || amp_tensor_elements(exponent) != 1)
         return false;

@@ -19,7 +19,12 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { BLOCK = 256, LANES = 16 }; /* LANES: a loop over a multiple of them has no scalar rest on any ISA */
+/* LANES: what a step of the loops takes at most; a multiple of them leaves no rest that goes element by element. */
+#ifdef __AVX2__
+enum { BLOCK = 256, LANES = 16 };
+#else
+enum { BLOCK = 256, LANES = 1 };
+#endif
 
 /* Elements for a loop over a multiple of LANES: those of a block, with ones behind them where it is no such multiple. */
 static const float *padded(float *buffer, const float *block, int count, int all) {

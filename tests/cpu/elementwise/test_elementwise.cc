@@ -472,20 +472,26 @@ TEST_F(Elementwise, RootsOfMinusInfinityAreAsInPyTorch) {
 TEST_F(Elementwise, AnExponentOfOneTwoSquares) {
     const std::vector<double> bases = {4097, -4097, -0.0, -INFINITY, 1e-30},
                               squares = {16785408, 16785408, 0, INFINITY, 0};
-    amp_tensor *x = tensor(AMP_F32, {5}, bases);
+    amp_tensor *x = tensor(AMP_F32, {5}, bases), *two = tensor(AMP_F32, {1}, {2});
     for (const Shape &shape : {Shape{}, Shape{1}, Shape{1, 1}}) {
         amp_tensor *power = op("pow", {x, tensor(AMP_F32, shape, {2})});
         EXPECT_EQ(numbers_of(power), squares);
+        EXPECT_FALSE(std::signbit(numbers_of(power)[2]));
         EXPECT_EQ(amp_tensor_rank(power), shape.size() > 1 ? 2 : 1);
     }
-    EXPECT_EQ(numbers_of(op("pow", {tensor(AMP_BF16, {2}, {-3, 257}), tensor(AMP_BF16, {}, {2})})),
-              (std::vector<double>{9, 65536}));
-    EXPECT_EQ(amp_tensor_dtype(op("pow", {tensor(AMP_BF16, {1}, {3}), tensor(AMP_F32, {1}, {2})})), AMP_F32);
-    EXPECT_EQ(numbers_of(op("pow", {tensor(AMP_F32, {2}, {-0.0, -INFINITY}), tensor(AMP_F32, {}, {0.5})})),
-              (std::vector<double>{0, INFINITY}));
+    for (amp_dtype dtype : {AMP_BF16, AMP_F16})
+        EXPECT_EQ(numbers_of(op("pow", {tensor(dtype, {2}, {-3, 257}), tensor(dtype, {}, {2})})),
+                  (std::vector<double>{9, dtype == AMP_BF16 ? 65536 : INFINITY}));
+    EXPECT_EQ(amp_tensor_dtype(op("pow", {tensor(AMP_BF16, {1}, {3}), two})), AMP_F32);
     EXPECT_EQ(numbers_of(op("pow", {tensor(AMP_I32, {2}, {-3, 4}), tensor(AMP_I32, {}, {2})})),
               (std::vector<double>{9, 16}));
-    EXPECT_EQ(numbers_of(op("pow_", {x, tensor(AMP_F32, {}, {2})})), squares);
+    EXPECT_EQ(amp_tensor_numel(op("pow", {tensor(AMP_F32, {0, 3}), two})), 0);
+    EXPECT_EQ(numbers_of(op("pow_", {x, two})), squares);
+    EXPECT_EQ(numbers_of(op("pow_", {two, two})), (std::vector<double>{4}));
+    const std::vector<double> roots =
+        numbers_of(op("pow", {tensor(AMP_F32, {2}, {-0.0, -INFINITY}), tensor(AMP_F32, {}, {0.5})}));
+    EXPECT_EQ(roots, (std::vector<double>{0, INFINITY}));
+    EXPECT_FALSE(std::signbit(roots[0]));
 }
 
 TEST_F(Elementwise, BoolsHaveNoDifferencesAndNoQuotients) {

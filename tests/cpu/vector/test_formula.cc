@@ -199,6 +199,41 @@ TEST_P(Formula2, IsTheRoundedValueAndTheReferencesBits) {
         ASSERT_TRUE(same_bits(got[i], want[i])) << a[i] << ", " << b[i];
         const double exact = c.reference(a[i], b[i]);
         ASSERT_LE(ulps(got[i], exact), budget) << a[i] << ", " << b[i] << ": " << got[i] << ", " << exact;
+        if (kernel->family == AMP_KERNEL_POW && !std::isnan(exact)) {
+            ASSERT_EQ(std::signbit(got[i]), std::signbit(exact)) << a[i] << ", " << b[i]; // of zeros too
+        }
+    }
+}
+
+// Every length about a vector's and a block's, either operand a number, over either operand.
+TEST_P(Formula2, IsTheSameAtEveryLength) {
+    auto function = reinterpret_cast<amp_binary_function *>(kernel->function);
+    const int most = 530;
+    std::vector<float> a(most), b(most), pairwise(most), by_number(most), of_number(most);
+    for (int i = 0; i < most; i++) {
+        a[i] = 0.37f * static_cast<float>(i % 29) - 3.1f;
+        b[i] = static_cast<float>(i % 13) - 6.5f + 0.5f * static_cast<float>(i % 2);
+        function(&pairwise[i], &a[i], &b[i], 1, 3.0f);
+        function(&by_number[i], &a[i], nullptr, 1, 3.0f);
+        function(&of_number[i], nullptr, &b[i], 1, 3.0f);
+    }
+    for (int n = 0; n < most; n = n < 70 || (n > 235 && n < 275) ? n + 1 : n + 37) {
+        const auto run = [&](std::vector<float> target, const float *x, const float *y,
+                             const std::vector<float> &want) {
+            function(target.data(), x, y, n, 3.0f);
+            for (int i = 0; i < n; i++) ASSERT_TRUE(same_bits(target[i], want[i])) << n << ", " << i;
+            ASSERT_EQ(target[n], 99.0f) << n;
+        };
+        run(std::vector<float>(most + 1, 99.0f), a.data(), b.data(), pairwise);
+        run(std::vector<float>(most + 1, 99.0f), a.data(), nullptr, by_number);
+        run(std::vector<float>(most + 1, 99.0f), nullptr, b.data(), of_number);
+        std::vector<float> left = a, right = b;
+        function(left.data(), left.data(), b.data(), n, 3.0f);
+        function(right.data(), a.data(), right.data(), n, 3.0f);
+        for (int i = 0; i < most; i++) {
+            ASSERT_TRUE(same_bits(left[i], i < n ? pairwise[i] : a[i])) << n << ", " << i;
+            ASSERT_TRUE(same_bits(right[i], i < n ? pairwise[i] : b[i])) << n << ", " << i;
+        }
     }
 }
 
