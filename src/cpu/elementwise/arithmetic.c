@@ -474,19 +474,23 @@ amp_status cpu_xlogy_scalar_self(amp_call *call) {
     return floating(call, &xlogy_op, amp_number_operand("input", a->input), amp_tensor_operand("other", a->other));
 }
 
-/* Powers of f32 and narrower floats that have kernels of their own, as in PyTorch: (−0)^½ is −0, but 0 in f16. */
-static int family_of_power(amp_dtype dtype, const amp_scalar *exponent) {
+/* Powers of f32 and narrower floats that have kernels of their own, as in PyTorch: (−0)^½ is −0, but 0 in f16 and where
+ * the exponent is a tensor. */
+static int family_of_power(amp_dtype dtype, const amp_scalar *exponent, bool is_tensor) {
     static const struct {
         double exponent;
         int family;
-    } known[] = {
-        {2.0, AMP_KERNEL_SQUARE}, {0.5, AMP_KERNEL_SQRT}, {-0.5, AMP_KERNEL_RSQRT}, {-1.0, AMP_KERNEL_RECIPROCAL}};
+        bool is_root;
+    } known[] = {{2.0, AMP_KERNEL_SQUARE, false},
+                 {0.5, AMP_KERNEL_SQRT, true},
+                 {-0.5, AMP_KERNEL_RSQRT, true},
+                 {-1.0, AMP_KERNEL_RECIPROCAL, false}};
     if (!amp_dtype_is_floating(dtype) || dtype == AMP_F64 || exponent->kind == AMP_SCALAR_COMPLEX)
         return AMP_KERNEL_FAMILY_COUNT;
     const double e = exponent->kind == AMP_SCALAR_FLOAT ? exponent->re : (double)exponent->i;
+    const bool has_roots = dtype != AMP_F16 && !is_tensor;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (known[i].exponent == e)
-            return dtype == AMP_F16 && fabs(e) == 0.5 ? AMP_KERNEL_FAMILY_COUNT : known[i].family;
+        if (known[i].exponent == e && (has_roots || !known[i].is_root)) return known[i].family;
     }
     return AMP_KERNEL_FAMILY_COUNT;
 }
@@ -510,24 +514,24 @@ static amp_status power_by(amp_call *call, int family, amp_tensor *input) {
 amp_status cpu_pow_scalar(amp_call *call) {
     const amp_pow_scalar_args *a = call->args;
     AMP_TRY(amp_check_power(call, a->input, &a->exponent));
-    const int family = family_of_power(a->input->dtype, &a->exponent);
+    const int family = family_of_power(a->input->dtype, &a->exponent, false);
     if (family != AMP_KERNEL_FAMILY_COUNT) return power_by(call, family, a->input);
     return plain(call, &pow_op, amp_tensor_operand("input", a->input), amp_number_operand("exponent", a->exponent));
 }
 
-/* The 2 of x² as files have it: one element, which changes neither shape nor type. By a tensor of ±½ −0 and −∞ go to +0
- * and +∞ or the other way round, which roots would not; −1 is rare. */
-static bool is_square(const amp_tensor *input, const amp_tensor *exponent) {
-    if (exponent->dtype != input->dtype || exponent->rank > input->rank || amp_tensor_elements(exponent) != 1)
-        return false;
-    const amp_scalar two = amp_float(2.0);
-    return family_of_power(input->dtype, &two) == AMP_KERNEL_SQUARE &&
-           amp_element_double(exponent->dtype, amp_tensor_pointer(exponent)) == 2.0;
+/* An exponent as files have it: one element, which changes neither shape nor type. */
+static bool is_number(const amp_tensor *exponent, const amp_tensor *input) {
+    return exponent->dtype == input->dtype && amp_dtype_is_floating(exponent->dtype) && exponent->rank <= input->rank &&
+           amp_tensor_elements(exponent) == 1;
 }
 
 amp_status cpu_pow(amp_call *call) {
     const amp_pow_args *a = call->args;
-    if (is_square(a->input, a->exponent)) return power_by(call, AMP_KERNEL_SQUARE, a->input);
+    if (is_number(a->exponent, a->input)) {
+        const amp_scalar e = amp_float(amp_element_double(a->exponent->dtype, amp_tensor_pointer(a->exponent)));
+        const int family = family_of_power(a->input->dtype, &e, true);
+        if (family != AMP_KERNEL_FAMILY_COUNT) return power_by(call, family, a->input);
+    }
     return plain(call, &pow_op, amp_tensor_operand("input", a->input), amp_tensor_operand("exponent", a->exponent));
 }
 

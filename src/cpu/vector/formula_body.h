@@ -20,8 +20,10 @@
 #define INLINE static inline __attribute__((always_inline))
 
 /* LANES: what a step of the loops takes at most; a multiple of them leaves no rest that goes element by element. */
-#ifdef __AVX2__
+#if defined __AVX512F__
 enum { BLOCK = 256, LANES = 16 };
+#elif defined __AVX2__
+enum { BLOCK = 256, LANES = 8 };
 #else
 enum { BLOCK = 256, LANES = 1 };
 #endif
