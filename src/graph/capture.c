@@ -206,7 +206,7 @@ static written write_down(amp_capture *c, const amp_call *call) {
         return w;
     }
     const char *place = amp_place ? amp_place : amp_label_path();
-    amp_net_note_place(w.node, place);
+    amp_net_note_place(c->net, w.node, place);
     w.node->is_f32 =
         amp_rules_keep_f32(amp_region_rules(call->device), call->op, place) || (!c->is_exact && is_transform(c, call));
     add_operands(c, call, &w);
@@ -292,9 +292,8 @@ static bool note_list(amp_capture *c, amp_call *call, const written *w) {
     amp_tensor **items = call->list.holder ? call->list.holder->storage->data : NULL;
     amp_net_node *node = w->node;
     const int64_t count = items ? call->list.count : 0;
-    int *results = count <= INT_MAX ? amp_alloc((size_t)count * sizeof *results) : NULL;
+    int *results = count <= INT_MAX ? amp_pool_take(&c->net->pool, (size_t)count * sizeof *results) : NULL;
     if (!results) return false;
-    amp_free(node->results);
     node->results = results;
     node->result_count = (int)count;
     for (int64_t i = 0; i < count; i++) {

@@ -34,19 +34,11 @@ amp_net *amp_net_new(int inputs, int outputs) {
     return NULL;
 }
 
-static void free_node(amp_net_node *node) {
-    amp_free(node->args);
-    amp_free(node->operands);
-    amp_free(node->results);
-    amp_free(node->places);
-    *node = (amp_net_node){0};
-}
-
 void amp_net_free(amp_net *net) {
     if (!net) return;
     amp_plan_free(atomic_load(&net->plan));
-    for (int i = 0; i < net->node_count; i++) free_node(&net->nodes[i]);
     for (int i = 0; i < net->value_count; i++) amp_release(net->values[i].constant);
+    amp_pool_end(&net->pool);
     amp_free(net->values);
     amp_free(net->nodes);
     amp_free(net->inputs);
@@ -78,13 +70,10 @@ amp_net_node *amp_net_add_node(amp_net *net, const amp_op_info *op, const void *
     net->nodes = nodes;
     amp_net_node *node = &nodes[net->node_count];
     *node = (amp_net_node){.op = op, .operand_count = operands, .result_count = results};
-    node->args = amp_alloc(amp_args_bytes(op, args));
-    node->operands = amp_alloc((size_t)operands * sizeof *node->operands);
-    node->results = amp_alloc((size_t)results * sizeof *node->results);
-    if (!node->args || !node->operands || !node->results) {
-        free_node(node);
-        return NULL;
-    }
+    node->args = amp_pool_take(&net->pool, amp_args_bytes(op, args));
+    node->operands = amp_pool_take(&net->pool, (size_t)operands * sizeof *node->operands);
+    node->results = amp_pool_take(&net->pool, (size_t)results * sizeof *node->results);
+    if (!node->args || !node->operands || !node->results) return NULL;
     amp_args_copy(op, args, node->args);
     net->node_count++;
     return node;
@@ -128,11 +117,10 @@ void amp_net_replace_from(amp_net *net, int k, int old, int value) {
 
 amp_net_node *amp_net_insert(amp_net *net, int k, const char *op, int value, int result) {
     const amp_op_info *info = amp_op_find(op);
-    char *args = info ? amp_alloc_zeroed(info->args_size) : NULL;
-    if (!args) return NULL;
+    if (!info) return NULL;
+    char args[AMP_MAX_ARGS_BYTES] = {0};
     memcpy(args, &info->args_size, sizeof info->args_size);
     amp_net_node *node = amp_net_add_node(net, info, args, 1, 1);
-    amp_free(args);
     if (!node) return NULL;
     node->operands[0] = (amp_net_operand){0, 0, value};
     for (int i = 0; i < info->arg_count; i++) {
@@ -156,13 +144,10 @@ amp_net_node *amp_net_rewrite(amp_net *net, int k, const char *op, const amp_net
     const amp_op_info *info = amp_op_find(op);
     amp_net_node made = {.op = info, .result_count = 1};
     if (!info) return NULL;
-    made.args = amp_alloc_zeroed(info->args_size);
-    made.operands = amp_alloc((size_t)count * sizeof *made.operands);
-    made.results = amp_alloc((size_t)info->output_count * sizeof *made.results);
-    if (!made.args || !made.operands || !made.results) {
-        free_node(&made);
-        return NULL;
-    }
+    made.args = amp_pool_take_zeroed(&net->pool, info->args_size);
+    made.operands = amp_pool_take(&net->pool, (size_t)count * sizeof *made.operands);
+    made.results = amp_pool_take(&net->pool, (size_t)info->output_count * sizeof *made.results);
+    if (!made.args || !made.operands || !made.results) return NULL;
     memcpy(made.args, &info->args_size, sizeof info->args_size);
     for (int a = 0; a < info->arg_count; a++) {
         for (int i = 0; i < count; i++) {
@@ -172,7 +157,6 @@ amp_net_node *amp_net_rewrite(amp_net *net, int k, const char *op, const amp_net
     }
     made.results[0] = net->nodes[k].results[0];
     amp_net_join(net, k, &made);
-    free_node(&net->nodes[k]);
     net->nodes[k] = made;
     return &net->nodes[k];
 }
@@ -215,7 +199,7 @@ static void drop_dead(amp_net *net) {
         if (node->op && is_read(net, node)) {
             count_operands(net, node, 1);
         } else {
-            free_node(node);
+            node->op = NULL;
         }
     }
 }
@@ -248,6 +232,97 @@ void amp_net_count(amp_net *net) {
         amp_release(v->constant); /* a pass has left it without a reader */
         v->constant = NULL;
     }
+}
+
+/* ---- Making it small ------------------------------------------------------------------------------------------- */
+
+/* The number that each value gets; AMP_NET_NONE: it goes. Returns how many stay. */
+static int number_values(const amp_net *net, int *numbers) {
+    for (int v = 0; v < net->value_count; v++) numbers[v] = net->values[v].constant ? 0 : AMP_NET_NONE;
+    for (int i = 0; i < net->input_count; i++) numbers[net->inputs[i]] = 0;
+    for (int i = 0; i < net->output_count; i++) numbers[net->outputs[i]] = 0;
+    for (int k = 0; k < net->node_count; k++) {
+        const amp_net_node *node = &net->nodes[k];
+        for (int i = 0; i < node->operand_count; i++) {
+            if (node->operands[i].value >= 0) numbers[node->operands[i].value] = 0;
+        }
+        for (int i = 0; i < node->result_count; i++) {
+            if (node->results[i] >= 0) numbers[node->results[i]] = 0;
+        }
+    }
+    int count = 0;
+    for (int v = 0; v < net->value_count; v++) {
+        if (numbers[v] != AMP_NET_NONE) numbers[v] = count++;
+    }
+    return count;
+}
+
+/* With memory from this pool. */
+static bool move_node(amp_pool *pool, amp_net_node *node, const int *numbers) {
+    const size_t places = node->places ? strlen(node->places) + 1 : 0;
+    void *args = amp_pool_take(pool, amp_args_bytes(node->op, node->args));
+    amp_net_operand *operands = amp_pool_take(pool, (size_t)node->operand_count * sizeof *operands);
+    int *results = amp_pool_take(pool, (size_t)node->result_count * sizeof *results);
+    char *text = amp_pool_take(pool, places);
+    if (!args || !operands || !results || !text) return false;
+    amp_args_copy(node->op, node->args, args);
+    for (int i = 0; i < node->operand_count; i++) {
+        operands[i] = node->operands[i];
+        if (operands[i].value >= 0) operands[i].value = numbers[operands[i].value];
+    }
+    for (int i = 0; i < node->result_count; i++)
+        results[i] = node->results[i] >= 0 ? numbers[node->results[i]] : AMP_NET_NONE;
+    node->args = args;
+    node->operands = operands;
+    node->results = results;
+    if (places > 0) node->places = memcpy(text, node->places, places);
+    node->places_room = places;
+    return true;
+}
+
+static bool move_nodes(const amp_net *net, const int *numbers, amp_pool *pool, amp_net_node *nodes) {
+    for (int k = 0; k < net->node_count; k++) {
+        nodes[k] = net->nodes[k];
+        if (!move_node(pool, &nodes[k], numbers)) return false;
+    }
+    return true;
+}
+
+static void move_values(const amp_net *net, const int *numbers, amp_net_value *values) {
+    for (int v = 0; v < net->value_count; v++) {
+        if (numbers[v] != AMP_NET_NONE) values[numbers[v]] = net->values[v];
+    }
+    for (int i = 0; i < net->input_count; i++) net->inputs[i] = numbers[net->inputs[i]];
+    for (int i = 0; i < net->output_count; i++) net->outputs[i] = numbers[net->outputs[i]];
+}
+
+static void become(amp_net *net, amp_net_value *values, int count, amp_net_node *nodes, amp_pool pool) {
+    amp_free(net->values);
+    amp_free(net->nodes);
+    amp_pool_end(&net->pool);
+    net->values = values;
+    net->value_count = count;
+    net->value_room = (size_t)count * sizeof *values;
+    net->nodes = nodes;
+    net->node_room = (size_t)net->node_count * sizeof *nodes;
+    net->pool = pool;
+}
+
+void amp_net_compact(amp_net *net) {
+    int *numbers = amp_alloc((size_t)net->value_count * sizeof *numbers);
+    const int count = numbers ? number_values(net, numbers) : 0;
+    amp_net_value *values = amp_alloc((size_t)count * sizeof *values);
+    amp_net_node *nodes = amp_alloc((size_t)net->node_count * sizeof *nodes);
+    amp_pool pool = {NULL};
+    if (numbers && values && nodes && move_nodes(net, numbers, &pool, nodes)) {
+        move_values(net, numbers, values);
+        become(net, values, count, nodes, pool);
+    } else {
+        amp_pool_end(&pool);
+        amp_free(values);
+        amp_free(nodes);
+    }
+    amp_free(numbers);
 }
 
 bool amp_net_is_fresh(const amp_net *net) {

@@ -7,6 +7,7 @@
 #include "amp/autocast.h"
 #include "amp/graph.h"
 #include "core/tensor_impl.h"
+#include "graph/pool.h"
 #include "policy/op_table.h"
 
 enum { AMP_NET_NONE = -1 };
@@ -38,7 +39,8 @@ typedef struct amp_net_node {
     int *results;              /* values, by the op's outputs or places in its list; AMP_NET_NONE: not wanted */
     int operand_count, result_count;
     char *places; /* where its calls were made: names of nodes or labels, a line each; NULL: not known */
-    bool is_f32;  /* in a region too: rules keep one of its calls so */
+    size_t places_room;
+    bool is_f32; /* in a region too: rules keep one of its calls so */
 } amp_net_node;
 
 /* What a pass did. */
@@ -55,6 +57,7 @@ typedef struct amp_net {
     int *inputs, *outputs; /* values */
     int value_count, node_count, input_count, output_count;
     size_t value_room, node_room;    /* bytes */
+    amp_pool pool;                   /* of what nodes point to, those that are gone too */
     const amp_autocast_rules *rules; /* of the region that it is for, while passes run; else NULL */
     amp_net_change changes[AMP_NET_CHANGES];
     int change_count;
@@ -84,12 +87,15 @@ void amp_net_replace(amp_net *net, int old, int value);
 void amp_net_replace_from(amp_net *net, int k, int old, int value);
 /* Takes out nodes whose results nobody reads, closes the gaps, and counts uses and last uses. */
 void amp_net_count(amp_net *net);
+/* Lets go of what no node or constant needs: values, which get new numbers, and the memory of nodes that are gone. A
+ * net that passes have done with; without memory it stays as it is. */
+void amp_net_compact(amp_net *net);
 
 /* The node's calls were made there; "": not known. */
-void amp_net_note_place(amp_net_node *node, const char *place);
+void amp_net_note_place(amp_net *net, amp_net_node *node, const char *place);
 /* Node k is about to become `made`, which gets its places and is_f32, and those of the calls that it takes the place
  * of: all between its operands and those of `made`. */
-void amp_net_join(const amp_net *net, int k, amp_net_node *made);
+void amp_net_join(amp_net *net, int k, amp_net_node *made);
 /* No constant was written since it was captured. */
 bool amp_net_is_fresh(const amp_net *net);
 

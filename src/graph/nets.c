@@ -24,6 +24,7 @@ typedef struct entry {
     uint64_t reads; /* the inputs whose elements the net hangs on: bits as in amp_net_value.depends … */
     char *elements; /* … and those elements, one input after the other */
     size_t element_bytes;
+    size_t large_bytes;   /* of the net: amp_capture_large_bytes */
     amp_net *net;         /* NULL: the source computes, each time, … */
     const char *why, *at; /* … because of this, at this op */
     int users;            /* runs that go on */
@@ -223,6 +224,7 @@ static entry *make_entry(const amp_graph_source *s, const int64_t *key, amp_tens
         e->net = NULL;
         return e;
     }
+    if (net) e->large_bytes = amp_capture_large_bytes(net);
     e->reads = reads;
     e->element_bytes = bytes;
     if (read_elements(reads, inputs, s->input_count, e->elements) == AMP_OK) return e;
@@ -263,6 +265,7 @@ static void improve(amp_net *net, const amp_graph_source *s, amp_tensor *const *
     net->rules = amp_region_rules(device_of(s, inputs));
     amp_net_improve(net, s->name, s->exact);
     net->rules = NULL;
+    amp_net_compact(net);
 }
 
 /* Of large results of constants, in all nets. */
@@ -270,7 +273,7 @@ static size_t count_large_bytes(amp_nets *nets) {
     size_t bytes = 0;
     amp_lock(AMP_LOCK_GRAPHS);
     for (int i = 0; i < AMP_NETS; i++) {
-        if (nets->entries[i] && nets->entries[i]->net) bytes += amp_capture_large_bytes(nets->entries[i]->net);
+        if (nets->entries[i]) bytes += nets->entries[i]->large_bytes;
     }
     amp_unlock(AMP_LOCK_GRAPHS);
     return bytes;

@@ -17,7 +17,7 @@ static bool match_value(reader *r, int value);
 /* ---- Names and numbers ----------------------------------------------------------------------------------------- */
 
 int amp_match_value(const amp_match *m, const char *name) {
-    for (int i = 0; i < m->name_count; i++) {
+    for (int i = 0; i < m->so_far.names; i++) {
         if (strcmp(m->names[i], name) == 0) return m->values[i];
     }
     return AMP_NET_NONE;
@@ -42,8 +42,8 @@ static bool bind(reader *r, const char *name, size_t length, int value) {
     memcpy(text, name, length < sizeof text - 1 ? length : sizeof text - 1);
     const int known = amp_match_value(m, text);
     if (known != AMP_NET_NONE) return known == value;
-    memcpy(m->names[m->name_count], text, sizeof text);
-    m->values[m->name_count++] = value;
+    memcpy(m->names[m->so_far.names], text, sizeof text);
+    m->values[m->so_far.names++] = value;
     return true;
 }
 
@@ -58,14 +58,14 @@ static bool match_number(reader *r, int value) {
 /* ---- Calls ----------------------------------------------------------------------------------------------------- */
 
 static void note_inner(amp_match *m, int value) {
-    for (int i = 0; i < m->inner_count; i++) {
+    for (int i = 0; i < m->so_far.inner; i++) {
         if (m->inner[i] != value) continue;
-        m->visits[i]++;
+        m->so_far.visits[i]++;
         return;
     }
-    if (m->inner_count < AMP_PATTERN_NODES) {
-        m->inner[m->inner_count] = value;
-        m->visits[m->inner_count++] = 1;
+    if (m->so_far.inner < AMP_PATTERN_NODES) {
+        m->inner[m->so_far.inner] = value;
+        m->so_far.visits[m->so_far.inner++] = 1;
     }
 }
 
@@ -94,19 +94,27 @@ static bool is_plain(const amp_net_node *node) {
     return !alpha || (alpha->kind == AMP_SCALAR_INT ? alpha->i == 1 : alpha->re == 1.0);
 }
 
+static bool commutes(const char *name, size_t length) {
+    return length == 3 && (memcmp(name, "add", 3) == 0 || memcmp(name, "mul", 3) == 0);
+}
+
+static bool match_operands(reader *r, const amp_net_node *node, bool in_either_order) {
+    int values[8];
+    const int count = tensors_of(node, values);
+    if (count < 1) return false;
+    if (count != 2 || !in_either_order) return match_arguments(r, values, count);
+    const char *const arguments = r->at;
+    const amp_match_progress before = r->m->so_far;
+    if (match_arguments(r, values, count)) return true;
+    r->m->so_far = before;
+    r->at = arguments;
+    return match_arguments(r, (int[]){values[1], values[0]}, 2);
+}
+
 static bool match_call(reader *r, const char *name, size_t length, int k) {
     const amp_net_node *node = &r->m->net->nodes[k];
-    int values[8];
-    if (strlen(node->op->name) != length || strncmp(node->op->name, name, length) != 0 || !is_plain(node)) return false;
-    const int count = tensors_of(node, values);
-    const bool commutes = count == 2 && (strncmp(name, "add", 3) == 0 || strncmp(name, "mul", 3) == 0) && length == 3;
-    const reader before = *r;
-    const amp_match saved = *r->m;
-    if (count > 0 && match_arguments(r, values, count)) return true;
-    if (!commutes) return false;
-    *r->m = saved;
-    r->at = before.at;
-    return match_arguments(r, (int[]){values[1], values[0]}, 2);
+    if (strncmp(node->op->name, name, length) != 0 || node->op->name[length] != '\0') return false;
+    return match_operands(r, node, commutes(name, length)) && is_plain(node);
 }
 
 /* One expression, which `value` is to be. */
@@ -117,8 +125,8 @@ static bool match_value(reader *r, int value) {
     if (isdigit((unsigned char)*r->at) || *r->at == '-') return match_number(r, value);
     if (constant) r->at++;
     const char *name = r->at;
-    const size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz_0123456789");
-    r->at += length;
+    while (islower((unsigned char)*r->at) || isdigit((unsigned char)*r->at) || *r->at == '_') r->at++;
+    const size_t length = (size_t)(r->at - name);
     if (*r->at == '=') {
         r->at++;
         return match_value(r, value) && bind(r, name, length, value);
@@ -127,8 +135,8 @@ static bool match_value(reader *r, int value) {
         if (constant && !r->m->net->values[value].constant) return false;
         char text[8] = {0};
         memcpy(text, name, length < 7 ? length : 7);
-        for (int i = 0; i < r->m->inner_count; i++) {
-            if (r->m->inner[i] == value && amp_match_value(r->m, text) == value) r->m->visits[i]++;
+        for (int i = 0; i < r->m->so_far.inner; i++) {
+            if (r->m->inner[i] == value && amp_match_value(r->m, text) == value) r->m->so_far.visits[i]++;
         }
         return bind(r, name, length, value);
     }
@@ -139,22 +147,25 @@ static bool match_value(reader *r, int value) {
     return match_call(r, name, length, k);
 }
 
-/* Most patterns begin with another op than most nodes are. */
-static bool begins_otherwise(const char *pattern, const char *op) {
-    const size_t length = strcspn(pattern, "(=");
-    return pattern[length] == '(' && (strncmp(pattern, op, length) != 0 || op[length] != '\0');
+/* Most nodes are of another op than a pattern begins with. */
+static bool begins_with(const char *pattern, const char *op) {
+    while (*op && *pattern == *op) {
+        pattern++;
+        op++;
+    }
+    return !*op && *pattern == '(';
 }
 
 bool amp_pattern_match(const char *pattern, const amp_net *net, int root, amp_match *m) {
-    if (begins_otherwise(pattern, net->nodes[root].op->name)) return false;
-    memset(m, 0, sizeof *m);
+    if (!begins_with(pattern, net->nodes[root].op->name)) return false;
+    if (net->nodes[root].result_count < 1 || net->nodes[root].results[0] < 0) return false;
     m->net = net;
     m->root = root;
+    m->so_far = (amp_match_progress){0};
     reader r = {pattern, m};
-    if (net->nodes[root].result_count < 1 || net->nodes[root].results[0] < 0) return false;
     if (!match_value(&r, net->nodes[root].results[0])) return false;
-    for (int i = 1; i < m->inner_count; i++) { /* 0 is the result */
-        if (net->values[m->inner[i]].uses != m->visits[i]) return false;
+    for (int i = 1; i < m->so_far.inner; i++) { /* 0 is the result */
+        if (net->values[m->inner[i]].uses != m->so_far.visits[i]) return false;
     }
     return true;
 }

@@ -5,7 +5,8 @@
  * A name with arguments is a call of that op (any overload) with these tensors, in the order of its schema; `add` and
  * `mul` take theirs in either order. A name alone is any value, the same wherever it stands again; with # in front, a
  * constant. A number is a constant of one element that has it, to five digits; `y=sub(x, m)` gives what a call makes a
- * name, by which it can be named further right. What calls inside the pattern make, nobody else may read. */
+ * name, by which it can be named further right. What calls inside the pattern make, nobody else may read. It begins with
+ * a call. */
 #ifndef AMP_GRAPH_PATTERN_H
 #define AMP_GRAPH_PATTERN_H
 
@@ -13,13 +14,19 @@
 
 enum { AMP_PATTERN_NAMES = 16, AMP_PATTERN_NODES = 48 };
 
+/* How far a match has come: what is taken back where arguments are tried in the other order. */
+typedef struct amp_match_progress {
+    int names, inner;                        /* how many of amp_match's arrays */
+    unsigned char visits[AMP_PATTERN_NODES]; /* how often the pattern reads inner[i] */
+} amp_match_progress;
+
 typedef struct amp_match {
     const amp_net *net;
     int root; /* the node that makes the result */
     char names[AMP_PATTERN_NAMES][8];
-    int values[AMP_PATTERN_NAMES], name_count;
-    int inner[AMP_PATTERN_NODES], visits[AMP_PATTERN_NODES],
-        inner_count; /* values made inside, and how often the pattern reads them */
+    int values[AMP_PATTERN_NAMES];
+    int inner[AMP_PATTERN_NODES]; /* values made inside */
+    amp_match_progress so_far;
 } amp_match;
 
 /* The pattern with node `root` as its last call. */

@@ -2,7 +2,6 @@
  * make one node of several join theirs. */
 #include <string.h>
 
-#include "core/memory.h"
 #include "graph/net.h"
 #include "policy/rules.h"
 
@@ -18,32 +17,40 @@ static bool has_line(const char *text, const char *line, size_t length) {
     return false;
 }
 
-/* One more line at the end; without memory, or where there are too many already, it stays as it is. */
-static void add_line(char **text, const char *line, size_t length) {
-    const size_t before = *text ? strlen(*text) : 0;
-    if (length == 0 || before + length > MOST_BYTES || has_line(*text, line, length)) return;
-    char *more = amp_alloc(before + length + 2), *end = more;
-    if (!more) return;
-    if (before > 0) {
-        end = (char *)memcpy(end, *text, before) + before;
-        *end++ = '\n';
-    }
-    memcpy(end, line, length);
-    end[length] = '\0';
-    amp_free(*text);
-    *text = more;
+/* Room for a text of so many bytes, which begins as the one before; once there is one it doubles, for the pool keeps
+ * what is left behind. */
+static bool make_room(amp_net *net, amp_net_node *node, size_t bytes) {
+    if (bytes <= node->places_room) return true;
+    const size_t room = node->places ? 2 * bytes : bytes;
+    char *more = amp_pool_take(&net->pool, room);
+    if (!more) return false;
+    strcpy(more, node->places ? node->places : "");
+    node->places = more;
+    node->places_room = room;
+    return true;
 }
 
-static void add_lines(char **text, const char *lines) {
+/* One more line at the end; without memory, or where there are too many already, they stay as they are. */
+static void add_line(amp_net *net, amp_net_node *node, const char *line, size_t length) {
+    const size_t before = node->places ? strlen(node->places) : 0;
+    if (length == 0 || before + length > MOST_BYTES || has_line(node->places, line, length)) return;
+    if (!make_room(net, node, before + length + 2)) return;
+    char *end = node->places + before;
+    if (before > 0) *end++ = '\n';
+    memcpy(end, line, length);
+    end[length] = '\0';
+}
+
+static void add_lines(amp_net *net, amp_net_node *node, const char *lines) {
     while (lines && *lines) {
         const size_t length = strcspn(lines, "\n");
-        add_line(text, lines, length);
+        add_line(net, node, lines, length);
         lines += length + (lines[length] == '\n');
     }
 }
 
-void amp_net_note_place(amp_net_node *node, const char *place) {
-    add_line(&node->places, place, strlen(place));
+void amp_net_note_place(amp_net *net, amp_net_node *node, const char *place) {
+    add_line(net, node, place, strlen(place));
     for (char *c = node->places; c && *c; c++) *c = *c == '\n' ? ' ' : *c;
 }
 
@@ -56,7 +63,7 @@ static bool is_operand(const amp_net_node *node, int value) {
 
 /* A node that becomes another one. */
 typedef struct joining {
-    const amp_net *net;
+    amp_net *net;
     int k;
     amp_net_node *made;
 } joining;
@@ -83,11 +90,11 @@ static void join(const joining *j, const amp_net_node *node, int depth) {
         const int k = is_outside(j, value) ? AMP_NET_NONE : j->net->values[value].node;
         if (k >= 0 && j->net->nodes[k].op) join(j, &j->net->nodes[k], depth + 1);
     }
-    add_lines(&made->places, node->places);
+    add_lines(j->net, made, node->places);
     made->is_f32 = made->is_f32 || node->is_f32;
 }
 
-void amp_net_join(const amp_net *net, int k, amp_net_node *made) {
+void amp_net_join(amp_net *net, int k, amp_net_node *made) {
     made->is_f32 = amp_rules_keep_f32(net->rules, made->op, NULL);
     join(&(joining){net, k, made}, &net->nodes[k], 0);
 }

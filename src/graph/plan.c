@@ -17,7 +17,7 @@
 /* What the innermost layer saw of a node's call. */
 typedef struct seen_call {
     bool seen, odd; /* odd: an argument is neither the operand nor a cast of it */
-    void *args;
+    alignas(max_align_t) char args[AMP_MAX_ARGS_BYTES];
     amp_plan_cast *casts;
     int cast_count;
     unsigned fresh;
@@ -30,7 +30,6 @@ struct amp_plan_recorder {
     amp_tensor *const *values;
     amp_tensor *const *inputs;
     seen_call call;
-    bool failed; /* no memory, or nothing that a plan can be for */
 };
 
 static __thread amp_plan_recorder *current;
@@ -54,20 +53,21 @@ static void note_casts(amp_plan_recorder *r, const amp_call *call) {
         amp_tensor *given = o->value >= 0 ? r->values[o->value] : NULL, *found = argument_at(call, o);
         if (found == given) continue;
         s->odd |= !found || !found->source || found->source != given || found->storage;
+        if (!s->casts) s->casts = amp_pool_take(&r->plan->pool, (size_t)r->node->operand_count * sizeof *s->casts);
+        s->odd |= !s->casts;
         if (!s->odd) s->casts[s->cast_count++] = (amp_plan_cast){i, found->dtype, found->cast_life};
     }
 }
 
 static amp_status plan_layer(amp_call *call) {
     amp_plan_recorder *r = current;
-    const bool is_ours = r && !r->failed && r->node && !r->call.seen && call->op == r->node->op;
+    const bool is_ours = r && r->node && !r->call.seen && call->op == r->node->op;
     if (!is_ours || amp_this_thread.layers & AMP_INSIDE_OP) return amp_call_next(call);
     seen_call *s = &r->call;
     s->seen = true;
+    s->casts = NULL;
+    s->cast_count = 0;
     s->odd = call->device != AMP_DEVICE_CPU || call->inner_layers != 0;
-    s->args = amp_alloc(call->op->args_size);
-    s->casts = amp_alloc((size_t)r->node->operand_count * sizeof *s->casts);
-    s->odd |= !s->args || !s->casts;
     if (!s->odd) {
         memcpy(s->args, call->args, call->op->args_size);
         note_casts(r, call);
@@ -100,14 +100,14 @@ static amp_plan *new_plan(const amp_net *net) {
     if (!p) return NULL;
     const size_t values = (size_t)net->value_count;
     p->net = net;
-    p->steps = amp_alloc_zeroed((size_t)net->node_count * sizeof *p->steps);
-    p->headers = amp_alloc_zeroed(values * sizeof *p->headers);
-    p->families = amp_alloc(values * sizeof *p->families);
-    p->family = amp_alloc(values * sizeof *p->family);
-    p->blocks = amp_alloc(values * sizeof *p->blocks);
-    p->adopted = amp_alloc(values * sizeof *p->adopted);
-    p->drops = amp_alloc(values * sizeof *p->drops);
-    p->placed = amp_alloc(values * sizeof *p->placed);
+    p->steps = amp_pool_take_zeroed(&p->pool, (size_t)net->node_count * sizeof *p->steps);
+    p->headers = amp_pool_take_zeroed(&p->pool, values * sizeof *p->headers);
+    p->families = amp_pool_take(&p->pool, values * sizeof *p->families);
+    p->family = amp_pool_take(&p->pool, values * sizeof *p->family);
+    p->blocks = amp_pool_take(&p->pool, values * sizeof *p->blocks);
+    p->adopted = amp_pool_take(&p->pool, values * sizeof *p->adopted);
+    p->drops = amp_pool_take(&p->pool, values * sizeof *p->drops);
+    p->placed = amp_pool_take(&p->pool, values * sizeof *p->placed);
     if (p->steps && p->headers && p->families && p->family && p->blocks && p->adopted && p->drops && p->placed)
         return p;
     amp_plan_free(p);
@@ -163,15 +163,10 @@ amp_plan_recorder *amp_plan_begin(const amp_net *net, amp_tensor *const *inputs)
 
 /* ---- One node -------------------------------------------------------------------------------------------------- */
 
-static void forget_call(amp_plan_recorder *r) {
-    amp_free(r->call.args);
-    amp_free(r->call.casts);
-    r->call = (seen_call){.seen = false};
-}
-
 void amp_plan_before(amp_plan_recorder *r, int k, amp_tensor *const *values) {
     r->node = &r->plan->net->nodes[k];
     r->values = values;
+    r->call.seen = false;
 }
 
 /* The family of the operand whose memory it has; AMP_NET_NONE: of none, or of a constant. */
@@ -247,16 +242,17 @@ static void add_adopted(amp_plan_recorder *r, int value) {
     p->adopted[p->adopted_count++] = value;
 }
 
-static void add_step(amp_plan_recorder *r, int k, bool calls) {
+static void add_step(amp_plan_recorder *r, int k) {
     amp_plan *p = r->plan;
     const amp_net_node *node = r->node;
     amp_plan_step *s = &p->steps[p->step_count++];
+    void *args = may_call(r) ? amp_pool_take(&p->pool, node->op->args_size) : NULL;
+    const bool calls = args != NULL;
     *s = (amp_plan_step){.node = k, .dispatches = !calls};
     if (calls) {
-        s->args = r->call.args;
+        s->args = memcpy(args, r->call.args, node->op->args_size);
         s->casts = r->call.casts;
         s->cast_count = r->call.cast_count;
-        r->call = (seen_call){.seen = false}; /* the plan has them */
         p->args_bytes += amp_plan_args_room(node->op);
         p->operand_count += node->operand_count;
         p->cast_count += s->cast_count;
@@ -280,9 +276,8 @@ void amp_plan_after(amp_plan_recorder *r, int k, amp_tensor *const *values) {
             if (value >= 0) add_view(r, value, family_of(r, values[value]));
         }
     } else {
-        add_step(r, k, may_call(r));
+        add_step(r, k);
     }
-    forget_call(r);
     r->node = NULL;
 }
 
@@ -397,7 +392,6 @@ amp_plan *amp_plan_end(amp_plan_recorder *r, bool succeeded) {
     amp_plan *p = r->plan;
     amp_layer_activate(AMP_LAYER_PLAN, false);
     current = NULL;
-    forget_call(r);
     amp_free(r);
     succeeded &= p->step_count <= AMP_ARENA_MOST_BLOCKS; /* the time grows with the square, here too */
     if (succeeded) {
@@ -417,11 +411,7 @@ amp_plan *amp_plan_end(amp_plan_recorder *r, bool succeeded) {
 
 void amp_plan_free(amp_plan *p) {
     if (!p) return;
-    for (int i = 0; p->steps && i < p->step_count; i++) {
-        amp_free(p->steps[i].args);
-        amp_free(p->steps[i].casts);
-    }
     amp_plan_free_state(p->states);
-    void *const parts[] = {p->steps, p->headers, p->families, p->family, p->blocks, p->adopted, p->drops, p->placed, p};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) amp_free(parts[i]);
+    amp_pool_end(&p->pool);
+    amp_free(p);
 }

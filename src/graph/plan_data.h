@@ -6,6 +6,7 @@
 
 #include "graph/arena.h"
 #include "graph/plan.h"
+#include "graph/pool.h"
 #include "policy/regions.h"
 
 /* Values that share memory. */
@@ -44,6 +45,7 @@ struct amp_plan_state;
 
 struct amp_plan {
     const amp_net *net;
+    amp_pool pool;                              /* of what it points to */
     amp_region_state regions[AMP_DEVICE_COUNT]; /* it holds in these, … */
     unsigned policies;                          /* … and with this version of the policies */
     amp_plan_step *steps;
