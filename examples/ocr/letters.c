@@ -57,29 +57,18 @@ void letters_close(letters *l) {
     *l = (letters){0};
 }
 
-static int best_of(const float *scores, int count) {
-    int best = 0;
-    for (int i = 1; i < count; i++) {
-        if (scores[i] > scores[best]) best = i;
-    }
-    return best;
-}
-
-char *letters_decode(const letters *l, const float *scores, int64_t steps, double *confidence) {
+char *letters_decode(const letters *l, const int64_t *best, const float *probabilities, int64_t steps,
+                     double *confidence) {
     char *text = malloc((size_t)steps * MOST_BYTES + 1);
     size_t used = 0;
     double sum = 0, count = 0;
-    for (int64_t step = 0, before = NO_LETTER; text && step < steps; step++) {
-        const float *row = scores + step * l->count;
-        const int best = best_of(row, l->count);
-        if (best != NO_LETTER && best != before) {
-            const size_t bytes = strlen(l->texts[best]);
-            memcpy(text + used, l->texts[best], bytes);
-            used += bytes;
-            sum += (double)row[best];
-            count++;
-        }
-        before = best;
+    for (int64_t step = 0, before = NO_LETTER; text && step < steps; before = best[step++]) {
+        if (best[step] == NO_LETTER || best[step] == before) continue;
+        const size_t bytes = strlen(l->texts[best[step]]);
+        memcpy(text + used, l->texts[best[step]], bytes);
+        used += bytes;
+        sum += (double)probabilities[step];
+        count++;
     }
     if (text) text[used] = '\0';
     *confidence = count > 0 ? sum / count : 0;

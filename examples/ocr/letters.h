@@ -21,9 +21,11 @@ typedef struct letters {
 bool letters_open(letters *l, const char *lines, char *why, size_t room);
 void letters_close(letters *l); /* of zeros, too */
 
-/* The text of [steps, l->count] probabilities, as a string to be freed, and the mean of its letters' probabilities (0
- * without letters). Letters that repeat without "no letter" between them are one. NULL: no memory. */
-char *letters_decode(const letters *l, const float *scores, int64_t steps, double *confidence);
+/* The text of steps whose best classes, each below l->count, have these probabilities, as a string to be freed, and the
+ * mean of its letters' probabilities (0 without letters). Letters that repeat without "no letter" between them are one.
+ * NULL: no memory. */
+char *letters_decode(const letters *l, const int64_t *best, const float *probabilities, int64_t steps,
+                     double *confidence);
 
 #ifdef __cplusplus
 }

@@ -40,14 +40,23 @@ static int within(int i, int count) {
     return i < 0 ? 0 : i >= count ? count - 1 : i;
 }
 
+/* floor, where the library's is a call. */
+static int round_down(double x) {
+    const int towards_zero = (int)x;
+    return towards_zero - (x < towards_zero);
+}
+
 /* Adds the colour at a point, between the centres of four pixels. */
 static void add_point(const picture *p, double x, double y, double sum[CHANNELS]) {
-    const double left = floor(x - 0.5), top = floor(y - 0.5), right_share = x - 0.5 - left, low_share = y - 0.5 - top;
-    for (int corner = 0; corner < 4; corner++) {
-        const int column = within((int)left + (corner & 1), p->width), row = within((int)top + corner / 2, p->height);
-        const double share = (corner & 1 ? right_share : 1 - right_share) * (corner / 2 ? low_share : 1 - low_share);
-        const unsigned char *pixel = p->rgb + ((size_t)row * (size_t)p->width + (size_t)column) * CHANNELS;
-        for (int c = 0; c < CHANNELS; c++) sum[c] += share * pixel[c];
+    const int left = round_down(x - 0.5), top = round_down(y - 0.5);
+    const double right_share = x - 0.5 - left, low_share = y - 0.5 - top;
+    const unsigned char *rows[2], *pixels[4];
+    for (int i = 0; i < 2; i++) rows[i] = p->rgb + (size_t)within(top + i, p->height) * (size_t)p->width * CHANNELS;
+    for (int i = 0; i < 4; i++) pixels[i] = rows[i / 2] + (size_t)within(left + i % 2, p->width) * CHANNELS;
+    for (int c = 0; c < CHANNELS; c++) {
+        const double high = pixels[0][c] + right_share * (pixels[1][c] - pixels[0][c]);
+        const double low = pixels[2][c] + right_share * (pixels[3][c] - pixels[2][c]);
+        sum[c] += high + low_share * (low - high);
     }
 }
 

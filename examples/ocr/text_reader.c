@@ -147,15 +147,17 @@ static bool turn_lines(const text_reader *r, const picture *p, const piece *piec
 static bool read_lines(const text_reader *r, const picture *p, const piece *pieces, int count, int width, char *why,
                        size_t room) {
     amp_scope_here();
-    amp_tensor *x = sample_lines(p, pieces, count, width), *y;
-    const float *scores = x ? run(r->read, x, &y) : NULL; /* [count, steps, letters] */
-    if (!scores) return FAIL("%s", amp_last_error());
-    if (amp_tensor_rank(y) != 3 || amp_tensor_size(y, 2) != r->alphabet.count)
+    amp_tensor *x = sample_lines(p, pieces, count, width), *y, *classes;
+    if (!x || !run(r->read, x, &y)) return FAIL("%s", amp_last_error());
+    if (amp_tensor_rank(y) != 3 || amp_tensor_size(y, 0) != count || amp_tensor_size(y, 2) != r->alphabet.count)
         return FAIL("the reader does not know as many letters as it says");
-    const int64_t steps = amp_tensor_size(y, 1);
+    const float *probabilities = amp_data(amp_max_dim(y, -1, .indices = &classes)); /* [count, steps] */
+    const int64_t *best = probabilities ? amp_data(classes) : NULL, steps = amp_tensor_size(y, 1);
+    if (!best) return FAIL("%s", amp_last_error());
     for (int i = 0; i < count; i++) {
         text_line *line = pieces[i].line;
-        line->text = letters_decode(&r->alphabet, scores + i * steps * r->alphabet.count, steps, &line->confidence);
+        line->text =
+            letters_decode(&r->alphabet, best + i * steps, probabilities + i * steps, steps, &line->confidence);
         if (!line->text) return FAIL("no memory for a text");
     }
     return true;

@@ -122,10 +122,10 @@ class Letters : public ::testing::Test {
         ASSERT_TRUE(letters_open(&l, lines, why, sizeof why)) << why;
     }
     // The text of steps whose best classes are these.
-    std::string decode(const std::vector<int> &best) {
-        std::vector<float> scores(best.size() * size_t(l.count), 0.01f);
-        for (size_t i = 0; i < best.size(); i++) scores[i * size_t(l.count) + size_t(best[i])] = i % 2 ? 0.5f : 1.0f;
-        char *text = letters_decode(&l, scores.data(), int64_t(best.size()), &confidence);
+    std::string decode(const std::vector<int64_t> &best) {
+        std::vector<float> probabilities;
+        for (size_t i = 0; i < best.size(); i++) probabilities.push_back(i % 2 ? 0.5f : 1.0f);
+        char *text = letters_decode(&l, best.data(), probabilities.data(), int64_t(best.size()), &confidence);
         std::string copy = text;
         free(text);
         return copy;
