@@ -96,11 +96,46 @@ static bool note_written(const amp_tensor *t) {
     return true;
 }
 
+static bool is_input(const amp_capture *c, const amp_tensor *t) {
+    for (int i = 0; i < c->net->input_count; i++) {
+        if (c->unsettled.inputs[i]->storage == t->storage) return true;
+    }
+    return false;
+}
+
+static bool is_operand(const amp_net *net, const amp_net_node *node, const amp_tensor *t) {
+    for (int i = 0; i < node->operand_count; i++) {
+        const int value = node->operands[i].value;
+        const amp_tensor *constant = value >= 0 ? net->values[value].constant : NULL;
+        if (constant && constant->storage == t->storage) return true;
+    }
+    return false;
+}
+
+/* Whether a call that was written down takes these elements as they are before they are written. */
+static bool is_awaited(const amp_capture *c, const amp_tensor *t) {
+    if (t->storage->is_ahead || is_input(c, t)) return true;
+    for (int k = 0; k < c->net->node_count; k++) {
+        if (is_operand(c->net, &c->net->nodes[k], t)) return true;
+    }
+    return false;
+}
+
+/* What a function writes anew, such as a mask, no call waits for. */
+static amp_status settle_before_writing_to(const amp_tensor *t) {
+    bool waits = false;
+    for (const amp_capture *c = current; c && !waits; c = c->outer) waits = is_awaited(c, t);
+    return waits ? settle_before_writing() : AMP_OK;
+}
+
 static bool note_write(const amp_tensor *t, bool is_done) {
     if (is_done) return note_written(t);
     amp_capture *c = capture_of(t);
     if (c && depends_of(c, t) != 0) give_up(c, "the function writes elements of a result", NULL);
-    return settle_before_writing() == AMP_OK;
+    for (c = current; c; c = c->outer) {
+        if (is_input(c, t)) give_up(c, "the function writes an input", NULL);
+    }
+    return settle_before_writing_to(t) == AMP_OK;
 }
 
 /* ---- Values ----------------------------------------------------------------------------------------------------- */

@@ -80,6 +80,41 @@ TEST_F(FirstRun, ComputesEachCallOnce) {
     EXPECT_EQ(source_.runs, 1);
 }
 
+// Of memory of its own that no call takes yet.
+TEST_F(FirstRun, WritingANewTensorComputesNothing) {
+    const Function function = [this](amp_tensor *const *x) {
+        amp_tensor *h = op("exp", {x[0]}), *mask = op("zeros", {AMP_DIMS(96, 64)});
+        auto *ones = static_cast<float *>(amp_data_mut(mask));
+        for (int i = 0; ones && i < 96 * 64; i += 3) ones[i] = 1;
+        return Tensors{op("mul", {op("linear", {h, w_}), mask})};
+    };
+    make(function);
+    amp_explain_reset();
+    amp_explain_begin();
+    const std::vector<double> want = eager(function);
+    const int once = calls_of("exp");
+    ASSERT_GT(once, 0);
+    EXPECT_EQ(run({x_}), want);
+    EXPECT_EQ(calls_of("exp"), 2 * once);
+    amp_explain_end();
+    amp_explain_reset();
+    expect_runs(want, 1);
+}
+
+// By the caller's tensor, of which the function sees a view.
+TEST_F(FirstRun, AFunctionThatWritesItsInputRunsOpByOp) {
+    const std::vector<double> want = numbers_of(op("relu", {op("linear", {x_, w_})}));
+    make([this](amp_tensor *const *x) {
+        amp_tensor *h = op("linear", {x[0], w_});
+        auto *elements = static_cast<float *>(amp_data_mut(x_));
+        if (elements) elements[0] += 1;
+        return Tensors{op("relu", {h})};
+    });
+    EXPECT_EQ(run({x_}), want);
+    EXPECT_NE(run({x_}), want);
+    EXPECT_EQ(source_.runs, 2);
+}
+
 TEST_F(FirstRun, WhatIsPrintedAndSavedIsThere) {
     const std::string path = testing::TempDir() + "first_run_" + std::to_string(getpid()) + ".npy";
     const Function plain = [this](amp_tensor *const *x) { return Tensors{op("linear", {x[0], w_})}; };
