@@ -36,6 +36,7 @@ typedef struct amp_storage {
     bool read_only;          /* someone else's memory that must not be written (DLPack can say so) */
     atomic_bool in_file;     /* the bytes are those of a mapped file, which has them still when their pages go */
     atomic_bool unaligned;   /* … and lie at an address that is not one of their elements: amp_storage_align */
+    atomic_bool is_taken;    /* by a call that the capture of a graph wrote down, and that computes later */
     void *kept[AMP_KEEPERS]; /* the keepers' own */
 } amp_storage;
 

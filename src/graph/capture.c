@@ -86,16 +86,6 @@ static bool takes(const amp_net *net, const amp_tensor *t) {
     return false;
 }
 
-/* The elements that calls took, which were to compute later, are gone: the function has to be called again. */
-static bool note_written(const amp_tensor *t) {
-    for (amp_capture *c = current; c; c = c->outer) {
-        if (!takes(c->net, t) || !amp_unsettled_any(&c->unsettled)) continue;
-        c->is_late = true;
-        give_up(c, "the function writes a tensor that it uses", NULL);
-    }
-    return true;
-}
-
 static bool is_input(const amp_capture *c, const amp_tensor *t) {
     for (int i = 0; i < c->net->input_count; i++) {
         if (c->unsettled.inputs[i]->storage == t->storage) return true;
@@ -103,39 +93,29 @@ static bool is_input(const amp_capture *c, const amp_tensor *t) {
     return false;
 }
 
-static bool is_operand(const amp_net *net, const amp_net_node *node, const amp_tensor *t) {
-    for (int i = 0; i < node->operand_count; i++) {
-        const int value = node->operands[i].value;
-        const amp_tensor *constant = value >= 0 ? net->values[value].constant : NULL;
-        if (constant && constant->storage == t->storage) return true;
+/* The elements that calls took, which were to compute later, are gone: the function has to be called again. */
+static bool note_written(const amp_tensor *t) {
+    for (amp_capture *c = current; c; c = c->outer) {
+        const bool waits = amp_unsettled_any(&c->unsettled);
+        if (!is_input(c, t) && !(waits && takes(c->net, t))) continue;
+        c->is_late |= waits;
+        give_up(c, "the function writes a tensor that it uses", NULL);
     }
-    return false;
+    return true;
 }
 
-/* Whether a call that was written down takes these elements as they are before they are written. */
-static bool is_awaited(const amp_capture *c, const amp_tensor *t) {
-    if (t->storage->is_ahead || is_input(c, t)) return true;
-    for (int k = 0; k < c->net->node_count; k++) {
-        if (is_operand(c->net, &c->net->nodes[k], t)) return true;
-    }
-    return false;
-}
-
-/* What a function writes anew, such as a mask, no call waits for. */
-static amp_status settle_before_writing_to(const amp_tensor *t) {
-    bool waits = false;
-    for (const amp_capture *c = current; c && !waits; c = c->outer) waits = is_awaited(c, t);
-    return waits ? settle_before_writing() : AMP_OK;
-}
-
+/* What a function writes before calls take it, such as a mask of its own, is a constant as it is then. */
 static bool note_write(const amp_tensor *t, bool is_done) {
     if (is_done) return note_written(t);
+    const bool is_taken = atomic_load_explicit(&t->storage->is_taken, memory_order_relaxed);
     amp_capture *c = capture_of(t);
-    if (c && depends_of(c, t) != 0) give_up(c, "the function writes elements of a result", NULL);
+    if (c && !c->net->values[t->mark & UINT32_MAX].constant)
+        give_up(c, "the function writes elements of a result", NULL);
     for (c = current; c; c = c->outer) {
-        if (is_input(c, t)) give_up(c, "the function writes an input", NULL);
+        if (is_input(c, t) || (is_taken && takes(c->net, t)))
+            give_up(c, "the function writes a tensor that it uses", NULL);
     }
-    return settle_before_writing_to(t) == AMP_OK;
+    return !(is_taken || t->storage->is_ahead) || settle_before_writing() == AMP_OK;
 }
 
 /* ---- Values ----------------------------------------------------------------------------------------------------- */
@@ -412,6 +392,13 @@ static amp_status compute_and_note(amp_capture *c, amp_call *call, const written
     return status;
 }
 
+static amp_status note_taken(const amp_call *call, const amp_arg_info *arg, amp_tensor *t) {
+    (void)call;
+    (void)arg;
+    if (t->storage) atomic_store_explicit(&t->storage->is_taken, true, memory_order_relaxed);
+    return AMP_OK;
+}
+
 static amp_status capture_layer(amp_call *call) {
     amp_capture *c = current;
     if (!c) return amp_call_next(call);
@@ -419,6 +406,7 @@ static amp_status capture_layer(amp_call *call) {
     if (c->failed) return compute(call);
     const written w = write_down(c, call);
     if (c->failed) return compute(call);
+    if (w.depends != 0 || c->is_whole) (void)amp_call_each_tensor(call, note_taken);
     if (!may_run_ahead(call, &w) || !run_ahead(c, call, &w)) AMP_TRY(compute_and_note(c, call, &w));
     if (!c->failed) c->unsettled.nodes = c->net->node_count;
     return AMP_OK;

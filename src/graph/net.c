@@ -2,6 +2,8 @@
 #include "graph/passes.h"
 
 #include <limits.h>
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,7 +120,7 @@ void amp_net_replace_from(amp_net *net, int k, int old, int value) {
 amp_net_node *amp_net_insert(amp_net *net, int k, const char *op, int value, int result) {
     const amp_op_info *info = amp_op_find(op);
     if (!info) return NULL;
-    char args[AMP_MAX_ARGS_BYTES] = {0};
+    alignas(max_align_t) char args[AMP_MAX_ARGS_BYTES] = {0};
     memcpy(args, &info->args_size, sizeof info->args_size);
     amp_net_node *node = amp_net_add_node(net, info, args, 1, 1);
     if (!node) return NULL;
@@ -276,7 +278,6 @@ static bool move_node(amp_pool *pool, amp_net_node *node, const int *numbers) {
     node->operands = operands;
     node->results = results;
     if (places > 0) node->places = memcpy(text, node->places, places);
-    node->places_room = places;
     return true;
 }
 

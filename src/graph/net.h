@@ -39,8 +39,7 @@ typedef struct amp_net_node {
     int *results;              /* values, by the op's outputs or places in its list; AMP_NET_NONE: not wanted */
     int operand_count, result_count;
     char *places; /* where its calls were made: names of nodes or labels, a line each; NULL: not known */
-    size_t places_room;
-    bool is_f32; /* in a region too: rules keep one of its calls so */
+    bool is_f32;  /* in a region too: rules keep one of its calls so */
 } amp_net_node;
 
 /* What a pass did. */

@@ -5,7 +5,7 @@
 #include "graph/net.h"
 #include "policy/rules.h"
 
-enum { MOST_DEPTH = 16, MOST_BYTES = 1 << 16 };
+enum { MOST_DEPTH = 16, MOST_BYTES = 4 << 10 };
 
 /* Whether a line of the text is this one. */
 static bool has_line(const char *text, const char *line, size_t length) {
@@ -17,40 +17,40 @@ static bool has_line(const char *text, const char *line, size_t length) {
     return false;
 }
 
-/* Room for a text of so many bytes, which begins as the one before; once there is one it doubles, for the pool keeps
- * what is left behind. */
-static bool make_room(amp_net *net, amp_net_node *node, size_t bytes) {
-    if (bytes <= node->places_room) return true;
-    const size_t room = node->places ? 2 * bytes : bytes;
-    char *more = amp_pool_take(&net->pool, room);
-    if (!more) return false;
-    strcpy(more, node->places ? node->places : "");
-    node->places = more;
-    node->places_room = room;
-    return true;
+/* Lines that are being collected; what the pool gets of them is of the size that they have in the end. */
+typedef struct lines {
+    size_t length;
+    char text[MOST_BYTES];
+} lines;
+
+/* One more at the end, where there is room. */
+static void add_line(lines *l, const char *line, size_t length) {
+    const size_t begin = l->length + (l->length > 0);
+    if (length == 0 || begin + length >= MOST_BYTES || has_line(l->text, line, length)) return;
+    if (l->length > 0) l->text[l->length] = '\n';
+    memcpy(l->text + begin, line, length);
+    l->length = begin + length;
+    l->text[l->length] = '\0';
 }
 
-/* One more line at the end; without memory, or where there are too many already, they stay as they are. */
-static void add_line(amp_net *net, amp_net_node *node, const char *line, size_t length) {
-    const size_t before = node->places ? strlen(node->places) : 0;
-    if (length == 0 || before + length > MOST_BYTES || has_line(node->places, line, length)) return;
-    if (!make_room(net, node, before + length + 2)) return;
-    char *end = node->places + before;
-    if (before > 0) *end++ = '\n';
-    memcpy(end, line, length);
-    end[length] = '\0';
-}
-
-static void add_lines(amp_net *net, amp_net_node *node, const char *lines) {
-    while (lines && *lines) {
-        const size_t length = strcspn(lines, "\n");
-        add_line(net, node, lines, length);
-        lines += length + (lines[length] == '\n');
+static void add_lines(lines *l, const char *more) {
+    while (more && *more) {
+        const size_t length = strcspn(more, "\n");
+        add_line(l, more, length);
+        more += length + (more[length] == '\n');
     }
 }
 
+/* Without memory they are not known. */
+static void put(amp_net *net, amp_net_node *node, const lines *l) {
+    char *text = l->length > 0 ? amp_pool_take(&net->pool, l->length + 1) : NULL;
+    node->places = text ? memcpy(text, l->text, l->length + 1) : NULL;
+}
+
 void amp_net_note_place(amp_net *net, amp_net_node *node, const char *place) {
-    add_line(net, node, place, strlen(place));
+    const size_t length = strlen(place);
+    node->places = length > 0 && length < MOST_BYTES ? amp_pool_take(&net->pool, length + 1) : NULL;
+    if (node->places) memcpy(node->places, place, length + 1);
     for (char *c = node->places; c && *c; c++) *c = *c == '\n' ? ' ' : *c;
 }
 
@@ -63,9 +63,10 @@ static bool is_operand(const amp_net_node *node, int value) {
 
 /* A node that becomes another one. */
 typedef struct joining {
-    amp_net *net;
+    const amp_net *net;
     int k;
     amp_net_node *made;
+    lines *places;
 } joining;
 
 /* Whether the value stays outside of what is joined: an operand of `made`, or read by a call that was put in before it
@@ -90,11 +91,15 @@ static void join(const joining *j, const amp_net_node *node, int depth) {
         const int k = is_outside(j, value) ? AMP_NET_NONE : j->net->values[value].node;
         if (k >= 0 && j->net->nodes[k].op) join(j, &j->net->nodes[k], depth + 1);
     }
-    add_lines(j->net, made, node->places);
+    add_lines(j->places, node->places);
     made->is_f32 = made->is_f32 || node->is_f32;
 }
 
 void amp_net_join(amp_net *net, int k, amp_net_node *made) {
     made->is_f32 = amp_rules_keep_f32(net->rules, made->op, NULL);
-    join(&(joining){net, k, made}, &net->nodes[k], 0);
+    lines l;
+    l.length = 0;
+    l.text[0] = '\0';
+    join(&(joining){net, k, made, &l}, &net->nodes[k], 0);
+    put(net, made, &l);
 }

@@ -101,6 +101,32 @@ TEST_F(FirstRun, WritingANewTensorComputesNothing) {
     expect_runs(want, 1);
 }
 
+// A result that was looked at is still what calls before that take.
+TEST_F(FirstRun, AResultIsReadAndThenWritten) {
+    const Function function = [this](amp_tensor *const *x) {
+        amp_tensor *h = op("linear", {x[0], w_}), *e = op("exp", {h});
+        EXPECT_NE(amp_data(h), nullptr);
+        auto *elements = static_cast<float *>(amp_data_mut(h));
+        if (elements) elements[0] = 5;
+        return Tensors{op("add", {e, h})};
+    };
+    const std::vector<double> want = eager(function);
+    make(function);
+    expect_runs(want, 3);
+}
+
+TEST_F(FirstRun, WrittenBetweenTwoCalls) {
+    const Function function = [](amp_tensor *const *x) {
+        amp_tensor *m = op("zeros", {AMP_DIMS(96, 64)}), *a = op("add", {x[0], m});
+        auto *elements = static_cast<float *>(amp_data_mut(m));
+        if (elements) elements[0] = 5;
+        return Tensors{op("mul", {a, op("add", {x[0], m})})};
+    };
+    const std::vector<double> want = eager(function);
+    make(function);
+    expect_runs(want, 3);
+}
+
 // By the caller's tensor, of which the function sees a view.
 TEST_F(FirstRun, AFunctionThatWritesItsInputRunsOpByOp) {
     const std::vector<double> want = numbers_of(op("relu", {op("linear", {x_, w_})}));

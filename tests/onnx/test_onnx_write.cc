@@ -723,6 +723,15 @@ TEST_F(Dynamic, Refused) {
          "0:0=n",
          AMP_ERROR_NOT_IMPLEMENTED,
          {"Mul", "fixed"}},
+        {[](const Tensors &t) {
+             amp_tensor *mask = op("zeros", {AMP_DIMS(extent(t[0], 0), 4)});
+             auto *elements = static_cast<float *>(amp_data_mut(mask));
+             if (elements) elements[0] = 1; // after the call that would be written down
+             return Tensors{op("mul", {t[0], mask})};
+         },
+         "0:0=n",
+         AMP_ERROR_NOT_IMPLEMENTED,
+         {"the function writes elements of a result"}},
     };
     for (const Case &c : cases) {
         Source source = {c.function, 1};

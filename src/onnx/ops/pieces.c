@@ -1,6 +1,9 @@
 /* Lists of extents and numbers on the host, for the import functions. */
 #include "onnx/ops/pieces.h"
 
+#include <string.h>
+
+#include "core/tensor_impl.h"
 #include "onnx/run_state.h"
 
 amp_dims amp_onnx_same_dims(int count, int64_t value) {
@@ -41,8 +44,8 @@ amp_tensor *amp_onnx_from_host(const amp_onnx_step *s, amp_dtype dtype, int rank
 }
 
 void *amp_onnx_memory(amp_dtype dtype, int64_t count) {
-    amp_tensor *room = amp_zeros(AMP_DIMS(count), .dtype = dtype);
-    return room ? amp_data_mut(room) : NULL;
+    amp_tensor *room = amp_tensor_new("onnx", dtype, 1, &count);
+    return room ? memset(amp_tensor_pointer(room), 0, room->storage->bytes) : NULL;
 }
 
 int64_t amp_onnx_product(const amp_onnx_step *s, int count, const int64_t *extents, int64_t most) {
