@@ -66,16 +66,21 @@ int amp_net_add_constant(amp_net *net, amp_tensor *tensor) {
     return value;
 }
 
+/* Memory for what a node with these counts points to. */
+static bool take_parts(amp_pool *pool, amp_net_node *node, size_t args_bytes) {
+    node->args = amp_pool_take_zeroed(pool, args_bytes);
+    node->operands = amp_pool_take(pool, (size_t)node->operand_count * sizeof *node->operands);
+    node->results = amp_pool_take(pool, (size_t)node->result_count * sizeof *node->results);
+    return node->args && node->operands && node->results;
+}
+
 amp_net_node *amp_net_add_node(amp_net *net, const amp_op_info *op, const void *args, int operands, int results) {
     amp_net_node *nodes = grow(net->nodes, &net->node_room, net->node_count, sizeof *nodes);
     if (!nodes) return NULL;
     net->nodes = nodes;
     amp_net_node *node = &nodes[net->node_count];
     *node = (amp_net_node){.op = op, .operand_count = operands, .result_count = results};
-    node->args = amp_pool_take(&net->pool, amp_args_bytes(op, args));
-    node->operands = amp_pool_take(&net->pool, (size_t)operands * sizeof *node->operands);
-    node->results = amp_pool_take(&net->pool, (size_t)results * sizeof *node->results);
-    if (!node->args || !node->operands || !node->results) return NULL;
+    if (!take_parts(&net->pool, node, amp_args_bytes(op, args))) return NULL;
     amp_args_copy(op, args, node->args);
     net->node_count++;
     return node;
@@ -144,12 +149,9 @@ int amp_net_value_like(amp_net *net, int value) {
 
 amp_net_node *amp_net_rewrite(amp_net *net, int k, const char *op, const amp_net_argument *arguments, int count) {
     const amp_op_info *info = amp_op_find(op);
-    amp_net_node made = {.op = info, .result_count = 1};
-    if (!info) return NULL;
-    made.args = amp_pool_take_zeroed(&net->pool, info->args_size);
-    made.operands = amp_pool_take(&net->pool, (size_t)count * sizeof *made.operands);
-    made.results = amp_pool_take(&net->pool, (size_t)info->output_count * sizeof *made.results);
-    if (!made.args || !made.operands || !made.results) return NULL;
+    amp_net_node made = {.op = info, .operand_count = count, .result_count = 1};
+    if (!info || !take_parts(&net->pool, &made, info->args_size)) return NULL;
+    made.operand_count = 0;
     memcpy(made.args, &info->args_size, sizeof info->args_size);
     for (int a = 0; a < info->arg_count; a++) {
         for (int i = 0; i < count; i++) {
@@ -259,32 +261,26 @@ static int number_values(const amp_net *net, int *numbers) {
     return count;
 }
 
-/* With memory from this pool. */
-static bool move_node(amp_pool *pool, amp_net_node *node, const int *numbers) {
-    const size_t places = node->places ? strlen(node->places) + 1 : 0;
-    void *args = amp_pool_take(pool, amp_args_bytes(node->op, node->args));
-    amp_net_operand *operands = amp_pool_take(pool, (size_t)node->operand_count * sizeof *operands);
-    int *results = amp_pool_take(pool, (size_t)node->result_count * sizeof *results);
-    char *text = amp_pool_take(pool, places);
-    if (!args || !operands || !results || !text) return false;
-    amp_args_copy(node->op, node->args, args);
+/* A copy with memory from this pool. */
+static bool move_node(amp_pool *pool, const amp_net_node *node, const int *numbers, amp_net_node *moved) {
+    *moved = *node;
+    if (!take_parts(pool, moved, amp_args_bytes(node->op, node->args))) return false;
+    amp_args_copy(node->op, node->args, moved->args);
     for (int i = 0; i < node->operand_count; i++) {
-        operands[i] = node->operands[i];
-        if (operands[i].value >= 0) operands[i].value = numbers[operands[i].value];
+        moved->operands[i] = node->operands[i];
+        if (node->operands[i].value >= 0) moved->operands[i].value = numbers[node->operands[i].value];
     }
     for (int i = 0; i < node->result_count; i++)
-        results[i] = node->results[i] >= 0 ? numbers[node->results[i]] : AMP_NET_NONE;
-    node->args = args;
-    node->operands = operands;
-    node->results = results;
-    if (places > 0) node->places = memcpy(text, node->places, places);
-    return true;
+        moved->results[i] = node->results[i] >= 0 ? numbers[node->results[i]] : AMP_NET_NONE;
+    if (!node->places) return true;
+    const size_t bytes = strlen(node->places) + 1;
+    moved->places = amp_pool_take(pool, bytes);
+    return moved->places && memcpy(moved->places, node->places, bytes);
 }
 
 static bool move_nodes(const amp_net *net, const int *numbers, amp_pool *pool, amp_net_node *nodes) {
     for (int k = 0; k < net->node_count; k++) {
-        nodes[k] = net->nodes[k];
-        if (!move_node(pool, &nodes[k], numbers)) return false;
+        if (!move_node(pool, &net->nodes[k], numbers, &nodes[k])) return false;
     }
     return true;
 }

@@ -16,6 +16,19 @@ namespace {
 
 using namespace traced;
 
+int calls_of(const std::string &op) {
+    char *report = amp_explain_report(AMP_EXPLAIN_JSON);
+    const std::string text = report;
+    amp_explain_free(report);
+    int count = 0;
+    const std::string key = "\"op\": \"" + op + "\"", calls = "\"calls\": ";
+    for (size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + 1)) {
+        const size_t number = text.find(calls, at);
+        if (number != std::string::npos) count += std::stoi(text.substr(number + calls.size()));
+    }
+    return count;
+}
+
 class FirstRun : public Test {
   protected:
     void make(Function function, int inputs = 1, int outputs = 1) {
@@ -38,6 +51,25 @@ class FirstRun : public Test {
         EXPECT_EQ(source_.runs, calls);
         EXPECT_NE(run({other_}), want);
     }
+    // The function's graph gives what the ops one by one do, in one call of each of `ops` a run.
+    std::vector<double> expect_each_once(const Function &function, int runs, const std::vector<std::string> &ops) {
+        make(function);
+        amp_explain_reset();
+        amp_explain_begin();
+        const std::vector<double> want = eager(function);
+        std::vector<int> once;
+        for (const std::string &name : ops) once.push_back(calls_of(name));
+        for (int run_number = 1; run_number <= runs; run_number++) {
+            EXPECT_EQ(run({x_}), want);
+            for (size_t i = 0; i < ops.size(); i++) {
+                EXPECT_GT(once[i], 0) << ops[i];
+                EXPECT_EQ(calls_of(ops[i]), (run_number + 1) * once[i]) << ops[i];
+            }
+        }
+        amp_explain_end();
+        amp_explain_reset();
+        return want;
+    }
     std::vector<double> eager(const Function &function) {
         return numbers_of(function(&x_)[0]);
     }
@@ -47,36 +79,11 @@ class FirstRun : public Test {
     Source source_;
 };
 
-int calls_of(const std::string &op) {
-    char *report = amp_explain_report(AMP_EXPLAIN_JSON);
-    const std::string text = report;
-    amp_explain_free(report);
-    int count = 0;
-    const std::string key = "\"op\": \"" + op + "\"", calls = "\"calls\": ";
-    for (size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + 1)) {
-        const size_t number = text.find(calls, at);
-        if (number != std::string::npos) count += std::stoi(text.substr(number + calls.size()));
-    }
-    return count;
-}
-
 TEST_F(FirstRun, ComputesEachCallOnce) {
     const Function function = [this](amp_tensor *const *x) {
         return Tensors{op("softmax", {op("linear", {op("exp", {x[0]}), w_}), -1})};
     };
-    make(function);
-    amp_explain_reset();
-    amp_explain_begin();
-    const std::vector<double> want = eager(function);
-    const int once = calls_of("exp");
-    ASSERT_GT(once, 0);
-    EXPECT_EQ(run({x_}), want);
-    EXPECT_EQ(calls_of("exp"), 2 * once);
-    EXPECT_EQ(calls_of("linear"), 2 * once);
-    EXPECT_EQ(run({x_}), want);
-    EXPECT_EQ(calls_of("exp"), 3 * once);
-    amp_explain_end();
-    amp_explain_reset();
+    expect_each_once(function, 2, {"exp", "linear"});
     EXPECT_EQ(source_.runs, 1);
 }
 
@@ -88,17 +95,7 @@ TEST_F(FirstRun, WritingANewTensorComputesNothing) {
         for (int i = 0; ones && i < 96 * 64; i += 3) ones[i] = 1;
         return Tensors{op("mul", {op("linear", {h, w_}), mask})};
     };
-    make(function);
-    amp_explain_reset();
-    amp_explain_begin();
-    const std::vector<double> want = eager(function);
-    const int once = calls_of("exp");
-    ASSERT_GT(once, 0);
-    EXPECT_EQ(run({x_}), want);
-    EXPECT_EQ(calls_of("exp"), 2 * once);
-    amp_explain_end();
-    amp_explain_reset();
-    expect_runs(want, 1);
+    expect_runs(expect_each_once(function, 1, {"exp"}), 1);
 }
 
 // A result that was looked at is still what calls before that take.

@@ -10,12 +10,13 @@
 
 class GuardedBuffer {
   public:
-    explicit GuardedBuffer(size_t size) : size_(size) {
+    // Where `alignment` is not 1, up to alignment - 1 bytes lie between its end and the page.
+    explicit GuardedBuffer(size_t size, size_t alignment = 1) : size_(size) {
         const size_t page = size_t(sysconf(_SC_PAGESIZE)), used = (size + page - 1) / page * page;
         mapped_ = used + page;
         base_ = (unsigned char *)mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (base_ == MAP_FAILED || mprotect(base_ + used, page, PROT_NONE) != 0) abort();
-        data_ = base_ + used - size;
+        data_ = base_ + (used - size) / alignment * alignment;
     }
     ~GuardedBuffer() {
         munmap(base_, mapped_);
@@ -25,6 +26,10 @@ class GuardedBuffer {
 
     unsigned char *data() {
         return data_;
+    }
+    template <class T>
+    T *as() {
+        return reinterpret_cast<T *>(data_);
     }
     size_t size() const {
         return size_;
