@@ -8,6 +8,8 @@ Engines run in turns, round after round, each in a process of its own; the least
 which does what the others do when they compile a model) and first run and the median of the
 rounds' medians are printed, with the most memory that a process had (MB; Python is part of the others'), then the geometric
 mean of the better engine's time over ours. --cpu-time: of the process, for a machine that others use too; with one thread.
+Before each run another process takes as much memory as any engine did so far, and ends: a virtual machine's host, which has
+to find memory that lay idle, then finds it for none of them. The first of a round would pay that for all.
 Needs NumPy, onnxruntime and openvino; what is missing is left out and named.
 """
 import argparse
@@ -56,6 +58,8 @@ print(json.dumps({"load": (loaded - begin) * 1e3, "first": first, "median": sort
                   "peak": int(status["VmHWM"].split()[0]) * 1024 / 1e6}))
 """
 
+MEMORY = "import sys, numpy; numpy.ones(int(sys.argv[1]), numpy.uint8)"
+
 
 def run_amp(o, model, folder, kind):
     given = [w for f in sorted(folder.glob("*.npy")) for w in ("--input", f"{o.names[model.stem][f.stem]}={f}")]
@@ -68,6 +72,23 @@ def run_amp(o, model, folder, kind):
 def run_peer(o, model, folder, engine):
     command = [sys.executable, "-c", ENGINE, engine, model, folder, str(o.threads), str(o.seconds), str(o.cpu_time)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+ENGINES = {"f32": run_amp, "bf16": run_amp, "ort": run_peer, "ov_f32": run_peer, "ov_bf16": run_peer}
+
+
+def run_in_turns(o, model, folder):
+    """What each engine said, round after round."""
+    rounds, most = {e: [] for e in ENGINES}, 0.0
+    for _ in range(o.rounds):
+        for engine, run in ENGINES.items():
+            subprocess.run([sys.executable, "-c", MEMORY, str(int(1.2e6 * most))], check=True)
+            try:
+                rounds[engine].append(run(o, model, folder, engine))
+                most = max(most, rounds[engine][-1]["peak"])
+            except (subprocess.CalledProcessError, json.JSONDecodeError):
+                pass
+    return rounds
 
 
 def names_of(model):
@@ -92,8 +113,7 @@ def main():
     o = parser.parse_intermixed_args()
     wanted = o.names or sorted({f.name.split(".")[0] for f in o.cases.iterdir()})
     o.names = {}
-    engines = {"f32": run_amp, "bf16": run_amp, "ort": run_peer, "ov_f32": run_peer, "ov_bf16": run_peer}
-    print(f"{'model':<22}" + "".join(f"{e + ' ' + w:>14}" for e in engines for w in ("load", "first", "MB", "run")))
+    print(f"{'model':<22}" + "".join(f"{e + ' ' + w:>14}" for e in ENGINES for w in ("load", "first", "MB", "run")))
     ratios = {"f32": [], "bf16 over ov_bf16": [], "bf16 over ort": []}
     for name in wanted:
         model = o.models / f"{name}.onnx"
@@ -102,13 +122,7 @@ def main():
             print(f"{name:<22}not there")
             continue
         o.names[name] = names_of(model)
-        rounds = {e: [] for e in engines}
-        for _ in range(o.rounds):
-            for engine, run in engines.items():
-                try:
-                    rounds[engine].append(run(o, model, folders[0], engine))
-                except (subprocess.CalledProcessError, json.JSONDecodeError):
-                    pass
+        rounds = run_in_turns(o, model, folders[0])
         row, medians = f"{folders[0].name:<22}", {}
         for engine, results in rounds.items():
             if not results:
