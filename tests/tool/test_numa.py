@@ -82,17 +82,18 @@ class Numa(unittest.TestCase):
         self.assertEqual((code, err), (0, ""))
         return json.loads(out)
 
-    def watch(self, *arguments, **environment):
-        """{process: CPUs of its threads}, of a run and what it starts, as they were seen while it ran."""
-        seen = {}
-        command = [AMP, "run", self.product, "--shape", f"64x{SIZE}", "--json", "--seconds", "1", *arguments]
+    def await_cpus(self, expected, *arguments, **environment):
+        """Starts a run that is long enough for any machine, and stops it once expected(its CPUs, {other process: CPUs})."""
+        seen = None
+        command = [AMP, "run", self.product, "--shape", f"64x{SIZE}", "--json", "--seconds", "30", *arguments]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=self.environment(**environment)) as running:
             while running.poll() is None:
-                for process in [running.pid, *map(int, children_of(running.pid))]:
-                    seen.setdefault(process, set()).update(cpus_of(process))
+                seen = cpus_of(running.pid), {process: cpus_of(process) for process in children_of(running.pid)}
+                if expected(*seen):
+                    running.kill()
+                    return
                 time.sleep(0.02)
-        self.assertEqual(running.returncode, 0)
-        return seen, running.pid
+        self.fail(f"the run ended with {running.returncode}; CPUs seen last: {seen}")
 
     def fails(self, part, *arguments, **environment):
         with self.subTest(part):
@@ -116,9 +117,7 @@ class Numa(unittest.TestCase):
         self.assertEqual({name: report["numa"][name] for name in ("mode", "nodes")}, {"mode": "local", "nodes": 2})
         (used,) = report["numa"]["used"]
         self.assertEqual((used["node"], used["cpus"], report["machine"]["threads"]), (0, CPUS[:1], 1))
-        seen, process = self.watch("--numa", "local", nodes=self.two())
-        self.assertEqual(set().union(*(cpus for other, cpus in seen.items() if other != process)), {str(CPUS[0])})
-        self.assertIn(str(CPUS[0]), seen[process])
+        self.await_cpus(lambda its, _: its == {str(CPUS[0])}, "--numa", "local", nodes=self.two())
 
     def test_replicate_has_a_process_on_each(self):
         report = self.report("run", "--numa", "replicate", nodes=self.two())
@@ -128,9 +127,8 @@ class Numa(unittest.TestCase):
             for kind in ("f32", "bf16"):
                 self.assertEqual(its[kind]["runs"], 5)
                 self.assertGreater(its[kind]["median_ms"], 0)
-        seen, process = self.watch("--numa", "replicate", nodes=self.two())
-        self.assertIn(str(CPUS[0]), seen.pop(process))
-        self.assertTrue(any(str(CPUS[1]) in cpus for cpus in seen.values()), seen)
+        self.await_cpus(lambda its, others: its == {str(CPUS[0])} and {str(CPUS[1])} in others.values(),
+                        "--numa", "replicate", nodes=self.two())
 
     def test_the_bits_are_the_same_everywhere(self):
         plain = self.outputs()
@@ -204,6 +202,7 @@ class Numa(unittest.TestCase):
             while not other and running.poll() is None:
                 time.sleep(0.02)
                 other = next((c for c in map(int, children_of(running.pid)) if str(CPUS[1]) in cpus_of(c)), None)
+            self.assertIsNotNone(other, "the run ended before its second process was seen on its CPU")
             os.kill(other, signal.SIGKILL)
             running.wait(120)
             self.assertIn("a node's process ended with signal 9", running.stderr.read().decode())
@@ -217,8 +216,7 @@ class Numa(unittest.TestCase):
                         {"OMP_PROC_BIND": "spread", "OMP_PLACES": places}):
             with self.subTest(pinning):
                 self.assertEqual(self.report("run", **pinning)["machine"]["threads"], threads)
-                seen, process = self.watch("--threads", "2", **pinning)
-                self.assertLessEqual({str(cpu) for cpu in CPUS}, seen[process])
+                self.await_cpus(lambda its, _: its == {str(cpu) for cpu in CPUS}, "--threads", "2", **pinning)
                 self.assertEqual(self.outputs("--threads", "2", **pinning), plain)
 
 
