@@ -763,12 +763,13 @@ AMP_HOT bool amp_gemm_dot_pays(const void *problem) {
 
 /* The product's packed operand is there, and its kernel was tested: somebody wants no more yet. */
 static __attribute__((noinline)) amp_status give_zeros(const amp_gemm *g) {
-    const size_t size = amp_element_sizes[g->c_dtype], row = (size_t)g->n * size;
-    const int64_t line = g->window ? g->window->out[2] : g->m;
-    for (int64_t i = 0; i < g->batch * g->m; i++) {
-        const int64_t item = i / g->m, at = i % g->m;
-        const int64_t offset = item * g->c_batch_stride + at / line * g->c_line_stride + at % line * g->c_row_stride;
-        memset((char *)g->c + offset * (int64_t)size, 0, row);
+    const int64_t width = g->window ? g->window->out[2] : g->m, lines = width > 0 ? g->m / width : 0;
+    const size_t size = amp_element_sizes[g->c_dtype];
+    for (int64_t line = 0; line < g->batch * lines; line++) {
+        char *c = (char *)g->c + (line / lines * g->c_batch_stride + line % lines * g->c_line_stride) * (int64_t)size;
+        const bool is_whole = g->c_row_stride == g->n;
+        const int64_t rows = is_whole ? 1 : width, row = is_whole ? width * g->n : g->n;
+        for (int64_t i = 0; i < rows; i++) memset(c + i * g->c_row_stride * (int64_t)size, 0, (size_t)row * size);
     }
     return AMP_OK;
 }

@@ -40,33 +40,48 @@ static void pack_exact(const amp_gemm_pack_a *p, void *dst) {
     pack(p, dst, false);
 }
 
-enum { COLUMNS = 8 }; /* whose sums grow side by side */
+/* Sums that grow side by side, in registers of any x86-64: each process has the kernels that it is about to use compared
+ * with this one first. */
+enum { PARTS = 4, COLUMNS = 4 * PARTS };
+typedef float part __attribute__((vector_size(4 * sizeof(float))));
 
-/* Elements (k, n) … (k, n + COLUMNS - 1) of B, k counted from the start of the pass. */
-static void load_b(const amp_gemm_tile *t, int64_t k, int64_t n, bool b_f32, float *to) {
+/* Rows [k, k + ks) of B in columns [n, n + COLUMNS), k counted from the start of the pass; they lie in one block. */
+static void load_b(const amp_gemm_tile *t, int64_t k, int64_t ks, int64_t n, bool b_f32, part (*to)[PARTS]) {
     const char *panel = (const char *)t->b + n / AMP_GEMM_BLOCK * t->b_panel_bytes;
-    const int64_t block = k / AMP_GEMM_BLOCK * AMP_GEMM_BLOCK_VALUES, row = k % AMP_GEMM_BLOCK;
-    const int64_t column = n % AMP_GEMM_BLOCK;
-    const float *wide = (const float *)panel + block + row * AMP_GEMM_BLOCK + column;
-    const uint16_t *narrow = (const uint16_t *)panel + block + row / 2 * 64 + column * 2 + row % 2;
-    if (b_f32) memcpy(to, wide, COLUMNS * sizeof *to);
-    for (int j = 0; j < COLUMNS && !b_f32; j++) to[j] = amp_f32_from_bf16(narrow[2 * j]);
+    const int64_t block = k / AMP_GEMM_BLOCK * AMP_GEMM_BLOCK_VALUES, column = n % AMP_GEMM_BLOCK;
+    for (int64_t i = 0; i < ks; i++) {
+        const float *wide = (const float *)panel + block + i * AMP_GEMM_BLOCK + column;
+        const uint16_t *narrow = (const uint16_t *)panel + block + i / 2 * 64 + column * 2 + i % 2;
+        float row[COLUMNS];
+        for (int j = 0; j < COLUMNS; j++) row[j] = b_f32 ? wide[j] : amp_f32_from_bf16(narrow[2 * j]);
+        memcpy(to[i], row, sizeof row);
+    }
+}
+
+/* Each sum in order of k. */
+static void multiply_row(const float *a, part (*b)[PARTS], int64_t ks, bool accumulate, float *c) {
+    part sums[PARTS] = {{0.0f}};
+    if (accumulate) memcpy(sums, c, sizeof sums);
+    for (int64_t k = 0; k < ks; k++) {
+#pragma GCC unroll 4
+        for (int i = 0; i < PARTS; i++) sums[i] += a[k] * b[k][i];
+    }
+    memcpy(c, sums, sizeof sums);
 }
 
 static void multiply(const amp_gemm_tile *t, bool b_f32) {
     const int64_t pitch = (int64_t)t->panels * AMP_GEMM_BLOCK, a_block = (int64_t)t->panel_rows * AMP_GEMM_BLOCK;
-    for (int r = 0; r < t->rows; r++) {
-        const float *a = (const float *)t->a + r * AMP_GEMM_BLOCK;
-        for (int64_t n = 0; n < pitch; n += COLUMNS) {
-            float sums[COLUMNS] = {0.0f}, b[COLUMNS];
-            if (t->accumulate) memcpy(sums, t->c + r * pitch + n, sizeof sums);
-            for (int64_t k = 0; k < 2 * t->pairs; k++) {
-                const float its = a[k / AMP_GEMM_BLOCK * a_block + k % AMP_GEMM_BLOCK];
-                load_b(t, k, n, b_f32, b);
-                for (int j = 0; j < COLUMNS; j++) sums[j] += its * b[j];
-            }
-            memcpy(t->c + r * pitch + n, sums, sizeof sums);
-        }
+    part b[AMP_GEMM_BLOCK][PARTS];
+    for (int64_t n = 0; n < pitch; n += COLUMNS) {
+        int64_t k = 0;
+        do { /* once at least: sums of nothing are 0 */
+            const int64_t ks = 2 * t->pairs - k < AMP_GEMM_BLOCK ? 2 * t->pairs - k : AMP_GEMM_BLOCK;
+            const float *a = (const float *)t->a + k / AMP_GEMM_BLOCK * a_block;
+            load_b(t, k, ks, n, b_f32, b);
+            for (int r = 0; r < t->rows; r++)
+                multiply_row(a + r * AMP_GEMM_BLOCK, b, ks, t->accumulate || k > 0, t->c + r * pitch + n);
+            k += AMP_GEMM_BLOCK;
+        } while (k < 2 * t->pairs);
     }
 }
 

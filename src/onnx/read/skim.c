@@ -45,24 +45,23 @@ __attribute__((format(printf, 3, 4))) static amp_status fail_at(const skimmer *s
 
 /* ---- Writing ---- */
 
-static unsigned char *make_room(skimmer *s, size_t bytes) {
-    if (bytes > s->room - s->used) {
-        const size_t room = 2 * s->room + bytes;
-        unsigned char *out = amp_alloc(room);
-        if (!out) return NULL;
-        if (s->used) memcpy(out, s->out, s->used);
-        amp_free(s->out);
-        s->out = out;
-        s->room = room;
-    }
-    s->used += bytes;
-    return s->out + s->used - bytes;
+/* Of a small model all may be kept; memory that nobody writes costs nothing. */
+enum { FIRST_ROOM = 1 << 20 };
+
+static amp_status move_to(skimmer *s, size_t room) {
+    unsigned char *out = amp_alloc(room);
+    if (!out) return amp_fail(AMP_ERROR_MEMORY, "graph_load: %s: no memory for the model's skeleton", s->path);
+    if (s->used) memcpy(out, s->out, s->used);
+    amp_free(s->out);
+    s->out = out;
+    s->room = room;
+    return AMP_OK;
 }
 
 static amp_status append(skimmer *s, const void *bytes, size_t count) {
-    unsigned char *to = make_room(s, count);
-    if (!to) return amp_fail(AMP_ERROR_MEMORY, "graph_load: %s: no memory for the model's skeleton", s->path);
-    memcpy(to, bytes, count);
+    if (count > s->room - s->used) AMP_TRY(move_to(s, 2 * s->room + count));
+    memcpy(s->out + s->used, bytes, count);
+    s->used += count;
     return AMP_OK;
 }
 
@@ -235,7 +234,8 @@ static amp_status skim_message(skimmer *s, const ProtobufCMessageDescriptor *mes
 
 amp_status amp_onnx_skim(const char *path, const unsigned char *data, size_t bytes, amp_onnx_skeleton *skeleton) {
     skimmer s = {.path = path, .data = data};
-    amp_status status = skim_message(&s, &amp_onnx__model_proto__descriptor, 0, bytes, 1);
+    amp_status status = move_to(&s, bytes < FIRST_ROOM ? bytes : FIRST_ROOM);
+    if (status == AMP_OK) status = skim_message(&s, &amp_onnx__model_proto__descriptor, 0, bytes, 1);
     if (status == AMP_OK && s.used > INT_MAX) {
         status = amp_fail(AMP_ERROR_IO,
                           "graph_load: %s: the model has %zu bytes outside of raw_data, expected at most 2 GiB", path,
