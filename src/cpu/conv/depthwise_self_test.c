@@ -7,11 +7,11 @@
 
 #include "cpu/registry/kernels.h"
 
-/* With two taps and a pixel around it the output is one pixel wider than the image; of its lines one lies inside. */
+/* With two taps and a pixel around it the output is one pixel wider than the image. */
 enum {
     CHANNELS = 35,
     WIDTH = 23,
-    HEIGHT = 3,
+    HEIGHT = 4,
     TAPS = 7 * 3,
     STEP = CHANNELS + 1,
     PIXELS = (WIDTH + 1) * HEIGHT,
@@ -95,8 +95,9 @@ static bool agrees(test_data *d, const amp_kernel *kernel, const amp_kernel *ref
 
 static bool pass(test_data *d, const amp_kernel *kernel, const amp_kernel *reference, int64_t channels, int64_t taps,
                  int64_t stride, char *message, size_t size) {
-    const amp_gemm_window w = {.out = {1, (HEIGHT - 1) / stride + 1, (WIDTH + 2 - taps) / stride + 1},
-                               .in = {1, HEIGHT, WIDTH},
+    const int64_t height = 2 + stride; /* with one line of windows that meet three of the image's */
+    const amp_gemm_window w = {.out = {1, (height - 1) / stride + 1, (WIDTH + 2 - taps) / stride + 1},
+                               .in = {1, height, WIDTH},
                                .taps = {1, 3, taps},
                                .run_taps = taps,
                                .stride = {1, stride, stride},
@@ -108,8 +109,8 @@ static bool pass(test_data *d, const amp_kernel *kernel, const amp_kernel *refer
 }
 
 bool amp_depthwise_self_test(const amp_kernel *kernel, const amp_kernel *reference, char *message, size_t size) {
-    /* Less than a vector, one, two, and a pair, of eight or sixteen, with tails and without. */
-    static const int64_t channels_and_strides[][2] = {{1, 2}, {8, 1}, {15, 2}, {17, 1}, {35, 1}, {35, 2}};
+    /* Less than a vector, whole ones, and a pair, of eight or sixteen, with tails and without, at either stride. */
+    static const int64_t channels_and_strides[][2] = {{1, 2}, {8, 1}, {31, 2}, {17, 1}, {35, 1}, {35, 2}};
     static const int64_t taps[] = {2, 3, 5, 7};
     static test_data data; /* self-tests run one at a time */
     for (int i = 0; i < 6; i++) {
